@@ -1,0 +1,39 @@
+"""Objects of the Kubernetes API as the runtime handles them: names, heads, bytes, patches and conditions."""
+
+from .conditions import Condition, ConditionStatus, find_condition, rfc3339, set_conditions
+from .head import Head, OwnerReference, decode_head, parse_version
+from .object import Change, ChangeType, Object
+from .patch import Patch, finalizer_patch, json_patch, merge_diff, merge_patch
+from .resource import GroupKind, Key, Resource, group_of, version_of
+from .selection import EVERYTHING, FULL, METADATA, Projection, Selector, exact
+
+__all__ = [
+    "EVERYTHING",
+    "FULL",
+    "METADATA",
+    "Change",
+    "ChangeType",
+    "Condition",
+    "ConditionStatus",
+    "GroupKind",
+    "Head",
+    "Key",
+    "Object",
+    "OwnerReference",
+    "Patch",
+    "Projection",
+    "Resource",
+    "Selector",
+    "decode_head",
+    "exact",
+    "finalizer_patch",
+    "find_condition",
+    "group_of",
+    "json_patch",
+    "merge_diff",
+    "merge_patch",
+    "parse_version",
+    "rfc3339",
+    "set_conditions",
+    "version_of",
+]

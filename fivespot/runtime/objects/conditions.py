@@ -1,0 +1,89 @@
+"""Conditions as the API conventions define them, as pure functions over plain lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+__all__ = ["Condition", "ConditionStatus", "find_condition", "rfc3339", "set_conditions"]
+
+ConditionStatus = Literal["True", "False", "Unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a controller has to say about one aspect of an object (API conventions, "Typical status properties").
+
+    The transition time is not part of it: :func:`set_conditions` derives it.
+    """
+
+    type: str
+    status: ConditionStatus
+    reason: str
+    message: str = ""
+
+
+def rfc3339(instant: datetime) -> str:
+    """Whole seconds in UTC with ``Z``, as Kubernetes writes ``metav1.Time``."""
+    return instant.astimezone(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
+
+
+def find_condition(conditions: object, type_: str) -> Mapping[str, Any] | None:
+    """The first entry of that type, or None; anything that is no list of objects has none."""
+    if not isinstance(conditions, list):
+        return None
+    for entry in conditions:
+        if isinstance(entry, Mapping) and entry.get("type") == type_:
+            return entry
+    return None
+
+
+def set_conditions(
+    existing: object,
+    wanted: Iterable[Condition],
+    *,
+    absent: Sequence[str] = (),
+    generation: int,
+    now: datetime,
+) -> list[dict[str, Any]]:
+    """The new conditions list: ours set, ``absent`` ones removed, those of other writers untouched and in place.
+
+    ``lastTransitionTime`` moves only when the status of a condition changes; ``observedGeneration`` is the
+    generation that the caller looked at.
+    """
+    result: list[dict[str, Any]] = []
+    ours = {condition.type: condition for condition in wanted}
+    gone = set(absent)
+    placed = set()
+    for entry in existing if isinstance(existing, list) else ():
+        if not isinstance(entry, Mapping):
+            continue
+        type_ = str(entry.get("type"))
+        if type_ in gone or type_ in placed:
+            continue
+        condition = ours.get(type_)
+        if condition is None:
+            result.append(dict(entry))
+            continue
+        placed.add(type_)
+        since = entry.get("lastTransitionTime")
+        if entry.get("status") != condition.status or not since:
+            since = rfc3339(now)
+        result.append(_entry(condition, since, generation))
+    result.extend(
+        _entry(condition, rfc3339(now), generation) for type_, condition in ours.items() if type_ not in placed
+    )
+    return result
+
+
+def _entry(condition: Condition, since: str, generation: int) -> dict[str, Any]:
+    return {
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastTransitionTime": since,
+        "observedGeneration": generation,
+    }

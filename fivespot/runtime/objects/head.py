@@ -1,0 +1,116 @@
+"""The metadata of an object, typed and slim."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fivespot.runtime.errors import ProtocolError
+
+__all__ = ["Head", "OwnerReference", "decode_head", "parse_version"]
+
+_NO_LABELS: dict[str, str] = {}
+
+
+class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """An entry of ``metadata.ownerReferences``."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+class Head(msgspec.Struct, frozen=True, gc=False):
+    """What the runtime needs to know of an object without decoding its body.
+
+    ``version`` is ``metadata.resourceVersion`` as a number, so that no two versions are ever compared as text.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    version: int
+    generation: int = 0
+    deletion_timestamp: str | None = None
+    finalizers: tuple[str, ...] = ()
+    labels: dict[str, str] = _NO_LABELS
+    annotations: dict[str, str] = _NO_LABELS
+    owners: tuple[OwnerReference, ...] = ()
+    creation_timestamp: str = ""
+
+    @property
+    def deleting(self) -> bool:
+        return self.deletion_timestamp is not None
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner reference with ``controller: true``, of which the API allows one."""
+        for owner in self.owners:
+            if owner.controller:
+                return owner
+        return None
+
+
+class _WireMeta(msgspec.Struct, gc=False, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    finalizers: tuple[str, ...] | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+
+
+class _Wire(msgspec.Struct, gc=False):
+    metadata: _WireMeta
+
+
+_decoder = msgspec.json.Decoder(_Wire)
+
+
+def parse_version(text: str) -> int:
+    """A resourceVersion as a number.
+
+    Versions are decimal, without sign or leading zero, and comparable as numbers (KEP-5504).
+
+    :raises ProtocolError: the text is no such number.
+    """
+    if not (text.isascii() and text.isdigit()) or (text[0] == "0" and text != "0"):
+        raise ProtocolError(f"resourceVersion {text[:64]!r} is not a decimal number without leading zeros")
+    return int(text)
+
+
+def decode_head(raw: bytes | bytearray | memoryview | msgspec.Raw, annotations: frozenset[str] | None = None) -> Head:
+    """The head of one JSON object.
+
+    :param annotations: names of the annotations to keep; None keeps all.
+    :raises ProtocolError: the JSON has no usable ``metadata``: no name, uid or resourceVersion.
+    """
+    try:
+        meta = _decoder.decode(raw).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProtocolError(f"an object without readable metadata: {error}") from error
+    if not meta.name or not meta.uid:
+        raise ProtocolError("an object without name or uid")
+    kept = meta.annotations or _NO_LABELS
+    if annotations is not None and kept:
+        kept = {name: value for name, value in kept.items() if name in annotations} or _NO_LABELS
+    return Head(
+        meta.namespace,
+        meta.name,
+        meta.uid,
+        parse_version(meta.resource_version),
+        meta.generation,
+        meta.deletion_timestamp,
+        meta.finalizers or (),
+        meta.labels or _NO_LABELS,
+        kept,
+        meta.owner_references or (),
+        meta.creation_timestamp or "",
+    )

@@ -1,0 +1,37 @@
+"""What a reconciler is and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from fivespot.runtime.objects import Key
+
+__all__ = ["DONE", "Reconciler", "Result"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outcome of one successful run.
+
+    :param requeue_after: seconds until the key runs again even if nothing changes; None: only when something
+        does. A run that ends well forgets earlier failures of the key.
+    :param phase: a word for metrics and logs, such as the phase the object ended in; from a small fixed set.
+    """
+
+    requeue_after: float | None = None
+    phase: str = ""
+
+
+DONE = Result()
+
+
+class Reconciler(Protocol):
+    """Brings the world to what one object asks for.
+
+    A run uses only what is true now. It may be repeated, may be cancelled at any await, and at most one run per
+    key is under way. Raising makes the key run again after a back-off that grows per key;
+    :class:`~fivespot.runtime.errors.TerminalError` makes it wait for a change instead.
+    """
+
+    async def reconcile(self, key: Key) -> Result: ...
