@@ -1,0 +1,69 @@
+# The recipes of the checkout; `./dev RECIPE` sets up .venv first.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+set positional-arguments
+
+export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
+export PYTHONPATH := justfile_directory() / "tools"
+
+# Two workers suit the smallest machine that this is built on; a control plane takes 0.5 GB for each.
+jobs := env("FIVESPOT_TEST_JOBS", "2")
+
+# List the recipes
+default:
+    @just --justfile "{{ justfile() }}" --list --unsorted
+
+# Make .venv (what ./dev does before anything else)
+setup:
+    @./dev setup
+
+# Run the whole system on this machine and tell what happens (--headless --for 40s for scripts)
+demo *ARGS: build-controlplane
+    @fivespot demo "$@"
+
+# Everything that has to pass: lint, unit tests, tests on the real control plane
+test: lint unit build-controlplane server
+
+# Style, types, import directions (20 s)
+lint:
+    ruff check .
+    ruff format --check .
+    mypy fivespot tests tools
+    lint-imports --no-cache
+
+# Tests that need no server (a minute)
+unit *ARGS:
+    pytest tests/unit -n {{ jobs }} "$@"
+
+# Tests on the real control plane
+server *ARGS: build-controlplane
+    pytest tests/server -n {{ jobs }} "$@"
+
+# Build the control plane once per machine (7 minutes; nothing when it is there)
+build-controlplane:
+    @python -m controlplane build
+
+# Start a real control plane and print its kubeconfig, until Ctrl-C (--help for options)
+controlplane *ARGS:
+    @exec python -m controlplane "$@"
+
+# Write manifests/crds from the models
+crds:
+    fivespot crds
+
+# Measure (see benchmarks/)
+bench *ARGS:
+    python -m benchmarks "$@"
+
+# Format and repair what can be repaired
+fmt:
+    ruff check --fix-only .
+    ruff format .
+
+# Lock the dependencies again: hashes only, so that no package index is named
+lock *ARGS:
+    uv pip compile {{ compile }} pyproject.toml --extra cli --extra uvloop -o requirements/runtime.txt "$@"
+    uv pip compile {{ compile }} pyproject.toml requirements/dev.in --all-extras -c requirements/runtime.txt -o requirements/dev.txt "$@"
+    uv pip compile {{ compile }} requirements/go.in -o requirements/go.txt "$@"
+
+compile := "--quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links"
