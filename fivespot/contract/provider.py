@@ -1,0 +1,142 @@
+"""Reads the status of a provider object, whoever wrote it.
+
+A provider is any tenant's object, so everything in it is hostile until shown otherwise: texts are cut and
+cleaned, wrong types are an unresolved provider, and nothing here raises.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from .reading import Display, Resolved, Unresolved
+from .reasons import PROVIDER_NOT_READY, STATUS_ACTIVE_MISSING
+
+__all__ = ["MESSAGE_BYTES", "REASON_BYTES", "clean", "cut_provider", "read_provider"]
+
+# A reason and a message may be shown twice (in the condition and in status.spotSchedule); together with the
+# time that stays under 1 KiB.
+REASON_BYTES: Final = 64
+MESSAGE_BYTES: Final = 384
+TIME_BYTES: Final = 40
+
+
+class _Status(msgspec.Struct, rename="camel", gc=False):
+    active: msgspec.Raw = msgspec.Raw()
+    conditions: msgspec.Raw = msgspec.Raw()
+    observed_generation: msgspec.Raw = msgspec.Raw()
+    last_transition_time: msgspec.Raw = msgspec.Raw()
+
+
+class _Wire(msgspec.Struct, gc=False):
+    status: msgspec.Raw = msgspec.Raw()
+
+
+class _Kept(msgspec.Struct, gc=False, omit_defaults=True):
+    active: bool | None = None
+    ready: str | None = None
+    reason: str = ""
+    message: str = ""
+    observed: int | None = None
+    since: str = ""
+
+
+_wire = msgspec.json.Decoder(_Wire)
+_status = msgspec.json.Decoder(_Status)
+_entries = msgspec.json.Decoder(list[msgspec.Raw])
+_mapping = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_boolean = msgspec.json.Decoder(bool)
+_integer = msgspec.json.Decoder(int)
+_string = msgspec.json.Decoder(str)
+_kept = msgspec.json.Decoder(_Kept)
+
+_GARBAGE: Final = "garbage"
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def clean(text: str, limit: int) -> str:
+    """One line without control or unprintable characters, of at most ``limit`` UTF-8 bytes."""
+    # Cut first, so that the work does not depend on how much a provider wrote.
+    visible = "".join(c if c.isprintable() else " " for c in text[:limit])
+    line = " ".join(visible.split())
+    return line.encode("utf-8", "ignore")[:limit].decode("utf-8", "ignore")
+
+
+def cut_provider(raw: bytes | msgspec.Raw) -> bytes:
+    """What is kept of a provider object in memory: the contract's status fields as a small JSON document.
+
+    Never raises for what a provider may have written; a status that is no object is an empty one.
+    """
+    return bytes(memoryview(msgspec.json.encode(_read(raw))))
+
+
+def read_provider(kept: bytes, *, name: str, generation: int) -> Resolved | Unresolved:
+    """The verdict of a provider from what :func:`cut_provider` kept.
+
+    ``status.active`` must be a boolean. A Ready condition, where there is one, must be True; anything else in its
+    place leaves the provider unresolved, which is not the same as inactive.
+
+    :param name: how messages call the provider.
+    :param generation: ``metadata.generation`` of the provider, for display.
+    """
+    status = _kept.decode(kept)
+    display = Display(status.reason, status.message, generation, status.observed, status.since)
+    if status.active is None:
+        return Unresolved(
+            STATUS_ACTIVE_MISSING,
+            f"{name} has no boolean status.active; its controller has not written one yet or is not running",
+            display,
+        )
+    if status.ready not in (None, "True"):
+        says = f": {status.reason}: {status.message}" if status.message else ""
+        return Unresolved(PROVIDER_NOT_READY, f"{name} is not Ready ({status.ready}){says}", display)
+    return Resolved(status.active, display)
+
+
+def _read(raw: bytes | msgspec.Raw) -> _Kept:
+    try:
+        status = _status.decode(_wire.decode(raw).status)
+    except _UNREADABLE:
+        return _Kept()
+    kept = _Kept(
+        active=_scalar(_boolean, status.active),
+        observed=_scalar(_integer, status.observed_generation),
+        since=clean(_scalar(_string, status.last_transition_time) or "", TIME_BYTES),
+    )
+    _read_ready(kept, status.conditions)
+    return kept
+
+
+def _read_ready(kept: _Kept, conditions: msgspec.Raw) -> None:
+    raw = bytes(conditions)
+    if raw in (b"", b"null"):
+        return
+    try:
+        entries = _entries.decode(raw)
+    except _UNREADABLE:
+        kept.ready = _GARBAGE
+        return
+    for entry in entries:
+        try:
+            fields = _mapping.decode(entry)
+        except _UNREADABLE:
+            continue
+        if _text(fields, "type") != "Ready":
+            continue
+        state = clean(_text(fields, "status") or _GARBAGE, 16)
+        if kept.ready in (None, "True"):
+            kept.ready = state
+            kept.reason = clean(_text(fields, "reason"), REASON_BYTES)
+            kept.message = clean(_text(fields, "message"), MESSAGE_BYTES)
+
+
+def _text(fields: dict[str, msgspec.Raw], name: str) -> str:
+    return _scalar(_string, fields.get(name, msgspec.Raw())) or ""
+
+
+def _scalar(decoder: msgspec.json.Decoder[Any], raw: msgspec.Raw) -> Any:
+    try:
+        return decoder.decode(raw)
+    except _UNREADABLE:
+        return None

@@ -1,0 +1,52 @@
+"""A8, A15, B1.22, B1.23: what is believed while a provider gives no verdict."""
+
+from __future__ import annotations
+
+import pytest
+
+from fivespot.contract import Belief, Memory, Reference, Resolved, Unreadable, Unresolved, believe
+
+HOURS = Reference("Hours", "office")
+OTHER = Reference("Hours", "night")
+LOST = Unresolved("ProviderNotFound", "gone")
+BLIND = Unreadable("forbidden")
+
+
+@pytest.mark.parametrize("memory", [None, Memory(True, HOURS), Memory(False, OTHER)])
+@pytest.mark.parametrize("active", [True, False])
+def test_a_resolved_verdict_needs_no_memory(active: bool, memory: Memory | None) -> None:
+    assert believe(Resolved(active), memory, HOURS) == Belief(active, known=True, fresh=True, may_begin=True)
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_the_last_verdict_of_this_reference_is_held_while_unresolved(held: bool) -> None:
+    assert believe(LOST, Memory(held, HOURS), HOURS) == Belief(held, known=True, fresh=False, may_begin=True)
+
+
+def test_a_provider_that_cannot_be_read_holds_and_lets_nothing_begin() -> None:
+    assert believe(BLIND, Memory(True, HOURS), HOURS) == Belief(True, known=True, fresh=False, may_begin=False)
+
+
+def test_never_resolved_means_inactive() -> None:
+    assert believe(LOST, None, HOURS) == Belief(False, known=False, fresh=False, may_begin=True)
+
+
+def test_another_reference_does_not_inherit_a_verdict() -> None:
+    assert not believe(LOST, Memory(True, OTHER), HOURS).active
+    assert not believe(LOST, Memory(True, OTHER), HOURS).known
+
+
+def test_a_memory_without_reference_belongs_to_the_present_one() -> None:
+    assert believe(LOST, Memory(True, None), HOURS).active
+
+
+@pytest.mark.parametrize(
+    ("made_for", "held"), [("Hours/office", True), ("", True), ("Hours/night", False), (None, False)]
+)
+def test_a_machine_made_for_this_reference_stands_in_for_a_lost_status(made_for: str | None, held: bool) -> None:
+    assert believe(LOST, None, HOURS, machine_made_for=made_for).active is held
+    assert believe(LOST, Memory(None, None), HOURS, machine_made_for=made_for).active is held
+
+
+def test_a_remembered_verdict_beats_what_a_machine_says() -> None:
+    assert not believe(LOST, Memory(False, HOURS), HOURS, machine_made_for="Hours/office").active
