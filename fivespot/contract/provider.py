@@ -6,6 +6,8 @@ cleaned, wrong types are an unresolved provider, and nothing here raises.
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -51,6 +53,7 @@ _integer = msgspec.json.Decoder(int)
 _string = msgspec.json.Decoder(str)
 _kept = msgspec.json.Decoder(_Kept)
 
+_RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _GARBAGE: Final = "garbage"
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -101,8 +104,8 @@ def _read(raw: bytes | msgspec.Raw) -> _Kept:
         return _Kept()
     kept = _Kept(
         active=_scalar(_boolean, status.active),
-        observed=_scalar(_integer, status.observed_generation),
-        since=clean(_scalar(_string, status.last_transition_time) or "", TIME_BYTES),
+        observed=_generation(status.observed_generation),
+        since=_instant(status.last_transition_time),
     )
     _read_ready(kept, status.conditions)
     return kept
@@ -129,6 +132,24 @@ def _read_ready(kept: _Kept, conditions: msgspec.Raw) -> None:
             kept.ready = state
             kept.reason = clean(_text(fields, "reason"), REASON_BYTES)
             kept.message = clean(_text(fields, "message"), MESSAGE_BYTES)
+
+
+def _generation(raw: msgspec.Raw) -> int | None:
+    value = _scalar(_integer, raw)
+    # What is shown must fit the int64 of our own status, or the status write would be refused.
+    return value if value is not None and 0 <= value < 2**63 else None
+
+
+def _instant(raw: msgspec.Raw) -> str:
+    """A date-time as written, or "" for what is none: our own status takes nothing else."""
+    text = _scalar(_string, raw)
+    if text is None or len(text) > TIME_BYTES:
+        return ""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return ""
+    return text if _RFC3339.fullmatch(text) else ""
 
 
 def _text(fields: dict[str, msgspec.Raw], name: str) -> str:

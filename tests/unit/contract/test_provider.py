@@ -92,6 +92,19 @@ def test_garbage_elsewhere_in_status_is_ignored() -> None:
     assert result.display.last_transition_time == ""
 
 
+@pytest.mark.parametrize(
+    "since", ["", "soon", "2026-13-01T00:00:00Z", "2026-11-29", "2026-11-29T10:00:00", "٢٠٢٦-11-29T10:00:00Z"]
+)
+def test_a_transition_time_that_our_own_status_could_not_hold_is_dropped(since: str) -> None:
+    assert read({"active": True, "lastTransitionTime": since}).display.last_transition_time == ""
+    assert read({"active": True, "lastTransitionTime": "2026-11-29T10:00:00Z"}).display.last_transition_time
+
+
+@pytest.mark.parametrize("generation", [-1, 2**63, 10**40, 1.5, True])
+def test_an_observed_generation_that_our_own_status_could_not_hold_is_dropped(generation: Any) -> None:
+    assert read({"active": True, "observedGeneration": generation}).display.observed_generation is None
+
+
 def test_an_observed_generation_behind_is_shown_and_changes_nothing() -> None:
     result = read({"active": False, "observedGeneration": 1})
     assert isinstance(result, Resolved)
