@@ -113,7 +113,7 @@ def _build_missing(version: str, say: Say) -> None:
             began = time.monotonic()
             if step.module not in ready:
                 ready[step.module] = modules[step.module]()
-            fresh = Path(scratch) / step.name
+            fresh = Path(scratch) / f"{step.name}.new"
             flags = ["-trimpath", "-ldflags", linker_flags(version) if step.module == "kubernetes" else "-s -w"]
             _run([str(go), "build", *flags, "-o", str(fresh), step.package], cwd=ready[step.module])
             fresh.replace(bin_dir / step.name)

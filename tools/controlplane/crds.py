@@ -60,5 +60,6 @@ def read_crds(folder: Path) -> list[Crd]:
 
 def is_established(crd: Crd) -> bool:
     """Whether the server serves the kind."""
-    conditions = crd.get("status", {}).get("conditions", ())
+    # Right after the creation the server sends `conditions: null`.
+    conditions = crd.get("status", {}).get("conditions") or ()
     return any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions)

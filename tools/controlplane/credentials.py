@@ -45,7 +45,7 @@ class Credentials:
         self.token_file.chmod(0o600)
 
     def user(self, name: str, group: str | None = None) -> dict[str, str]:
-        """A client certificate, as the ``user`` of a kubeconfig (Kubernetes takes CN as the user and O as the group)."""
+        """A client certificate, as the ``user`` of a kubeconfig (CN names the user, O the group)."""
         issued = self._ca.issue_cert(common_name=name, organization_name=group)
         chain = b"".join(blob.bytes() for blob in issued.cert_chain_pems)
         return {

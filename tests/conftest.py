@@ -1,0 +1,125 @@
+"""Fixtures for every test: the real control plane, and namespaces on it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane import (
+    Api,
+    BuildFailed,
+    ControlPlane,
+    GoUnavailable,
+    build,
+    cluster_api_crds,
+    kubernetes_version,
+    read_crds,
+)
+from support import make_namespace
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+OWN_CRDS = REPOSITORY / "manifests" / "crds"
+KEPT_LOGS = REPOSITORY / ".cache" / "control-plane-logs"
+
+_SERVER_FIXTURES = frozenset({"control_plane", "own_control_plane"})
+_FAILED = pytest.StashKey[bool]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what needs the server by what it asks for, so that nobody has to remember it."""
+    for item in items:
+        if isinstance(item, pytest.Function) and _SERVER_FIXTURES & set(item.fixturenames):
+            item.add_marker("server")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Builds the control plane before the first test, outside its time limit."""
+    needed = any(item.get_closest_marker("server") for item in session.items)
+    if needed and not session.config.option.collectonly:
+        try:
+            build(kubernetes_version())
+            cluster_api_crds()
+        except (BuildFailed, GoUnavailable) as error:
+            pytest.exit(f"the control plane for the tests cannot be built: {error}", returncode=2)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Forgets the logs of the run before."""
+    if not _is_worker(session.config):
+        shutil.rmtree(KEPT_LOGS, ignore_errors=True)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Says where the logs of the servers are when a test failed."""
+    if not _is_worker(config) and KEPT_LOGS.is_dir():
+        terminalreporter.write_line(f"logs of the control plane: {KEPT_LOGS.relative_to(REPOSITORY)}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Remembers a failure for the fixtures that are torn down afterwards."""
+    report = yield
+    if report.failed:  # type: ignore[attr-defined]
+        item.stash[_FAILED] = True
+    return report
+
+
+@pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """The control plane of this test run (of this worker): for tests that keep to a namespace of their own."""
+    with ControlPlane(crds=read_crds(OWN_CRDS)) as plane:
+        yield plane
+        if request.session.testsfailed:
+            plane.copy_logs(KEPT_LOGS / f"shared-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}")
+
+
+@pytest.fixture
+def own_control_plane(request: pytest.FixtureRequest) -> Iterator[Callable[..., ControlPlane]]:
+    """Starts a control plane for this test alone (about 3 s): ``own_control_plane(audit=False, ...)``.
+
+    For tests that change what the whole cluster shares, count requests, or stop the server. Takes the arguments of
+    :class:`controlplane.ControlPlane`; fivespot's own CRDs are installed unless ``crds`` says otherwise.
+    """
+    started: list[ControlPlane] = []
+
+    def start(**options: Any) -> ControlPlane:
+        plane = ControlPlane(**{"crds": read_crds(OWN_CRDS), **options})
+        plane.start()
+        started.append(plane)
+        return plane
+
+    yield start
+    for number, plane in enumerate(started):
+        if request.node.stash.get(_FAILED, False):
+            plane.copy_logs(KEPT_LOGS / f"{request.node.name}-{number}".replace(os.sep, "_"))
+        plane.stop()
+
+
+@pytest.fixture
+def api(control_plane: ControlPlane) -> Api:
+    """The shared control plane as its administrator."""
+    return control_plane.api
+
+
+@pytest.fixture
+def kubectl(control_plane: ControlPlane) -> Callable[..., str]:
+    """The real kubectl on the shared control plane, as its administrator."""
+    return control_plane.kubectl
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest, api: Api) -> Iterator[str]:
+    """A namespace of this test's own on the shared control plane, with a Cluster named ``prod`` in it."""
+    name = make_namespace(api, request.node.name)
+    yield name
+    # Not waited for: what is in it goes in the background.
+    api.delete("v1", "Namespace", name, missing_ok=True)
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")

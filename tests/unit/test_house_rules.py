@@ -1,0 +1,154 @@
+"""The codebase keeps the rules that CONTRIBUTING.md states and no ready-made linter checks."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.house_rules import seam_violations, yields_inside_scopes
+
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCT = ROOT / "fivespot"
+LONGEST_FILE = 450
+
+# The only places that read the clock or make a random source.
+SEAMS = frozenset({PRODUCT / "runtime" / "clock.py"})
+
+BINARY = frozenset({".png", ".gz"})
+
+# Written in parts, or this file would be its own finding.
+HOSTS = ["pypi" + ".org", "python" + "hosted.org", "proxy." + "golang.org", "sum." + "golang.org", "crates" + ".io"]
+HOSTS += ["registry." + "npmjs.org", "repo." + "maven"]
+MACHINE_PATHS = re.compile(r"(?<![\w.~-])/(?:work|root|tmp/brief)" + r"(?:/|\b)")
+
+
+def sources(*folders: Path) -> Iterator[Path]:
+    for folder in folders:
+        yield from sorted(folder.rglob("*.py"))
+
+
+def repository_files() -> Iterator[Path]:
+    """What is tracked or about to be: everything that is not ignored."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (path := ROOT / name).is_file() and path.suffix not in BINARY:
+            yield path
+
+
+def test_time_randomness_and_tasks_go_through_the_seams() -> None:
+    folders = (PRODUCT / "runtime", PRODUCT / "controllers", PRODUCT / "providers")
+    found = {
+        str(path.relative_to(ROOT)): violations
+        for path in sources(*folders)
+        if path not in SEAMS and (violations := seam_violations(path.read_text()))
+    }
+    assert not found
+
+
+def test_nothing_yields_inside_a_timeout_or_task_group() -> None:
+    found = {
+        str(path.relative_to(ROOT)): yields
+        for path in sources(PRODUCT)
+        if (yields := yields_inside_scopes(path.read_text()))
+    }
+    assert not found
+
+
+def test_no_file_is_too_long_to_read() -> None:
+    lengths = {path: len(path.read_text().splitlines()) for path in sources(PRODUCT, ROOT / "tools")}
+    assert not {str(path.relative_to(ROOT)): lines for path, lines in lengths.items() if lines > LONGEST_FILE}
+
+
+def test_every_package_states_its_public_names() -> None:
+    without = []
+    for init in (path for path in sources(PRODUCT) if path.name == "__init__.py"):
+        targets = [
+            target.id
+            for node in ast.parse(init.read_text()).body
+            for target in (node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)])
+            if isinstance(target, ast.Name)
+        ]
+        # A private package has no public names to state.
+        private = any(part.startswith("_") for part in init.parent.relative_to(ROOT).parts)
+        if "__all__" not in targets and not private:
+            without.append(str(init.relative_to(ROOT)))
+    folders = {path.parent for path in sources(PRODUCT)}
+    assert not without
+    assert not [str(folder) for folder in folders if not (folder / "__init__.py").is_file()]
+
+
+def test_nothing_names_a_package_index_or_a_path_of_one_machine() -> None:
+    found = {}
+    for path in repository_files():
+        text = path.read_text(errors="replace")
+        hits = [host for host in HOSTS if host in text] + MACHINE_PATHS.findall(text)
+        if hits:
+            found[str(path.relative_to(ROOT))] = sorted(set(hits))
+    assert not found
+
+
+def test_what_is_locked_satisfies_what_the_package_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = [*project["dependencies"], *(name for extra in project["optional-dependencies"].values() for name in extra)]
+    names = {re.split(r"[<>=~!\[; ]", requirement, maxsplit=1)[0] for requirement in asked}
+    for lock in ("runtime.txt", "dev.txt"):
+        locked = set(re.findall(r"^([a-z0-9._-]+)==", (ROOT / "requirements" / lock).read_text(), re.MULTILINE))
+        assert names <= locked, lock
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import time\ntime.sleep(1)",
+        "import time\nx = time.monotonic",
+        "from time import monotonic",
+        "import datetime\ndatetime.datetime.now(datetime.UTC)",
+        "from datetime import datetime\ndatetime.now()",
+        "from datetime import date\ndate.today()",
+        "import random\nrandom.random()",
+        "import random\nrng = random.Random()",
+        "from random import Random\nrng = Random(1)",
+        "from random import choice",
+        "import asyncio\nasyncio.create_task(f())",
+        "import asyncio\nasyncio.ensure_future(f())",
+        "from asyncio import create_task\ncreate_task(f())",
+        "import asyncio\nasyncio.get_running_loop().create_task(f())",
+        "self._loop.create_task(f())",
+    ],
+)
+def test_the_seam_rule_finds(line: str) -> None:
+    assert seam_violations(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import random\ndef f(rng: random.Random) -> None: ...",
+        "from random import Random\ndef f(rng: Random) -> None: ...",
+        "group.create_task(f())",
+        "clock.now()",
+        "self._clock.monotonic()",
+        "from datetime import datetime\ndatetime.fromisoformat(x)",
+    ],
+)
+def test_the_seam_rule_allows(line: str) -> None:
+    assert not seam_violations(line)
+
+
+@pytest.mark.parametrize(
+    "scope", ["asyncio.timeout(1)", "asyncio.TaskGroup() as g", "anyio.fail_after(3)", "create_task_group() as g"]
+)
+def test_the_yield_rule_finds_and_allows(scope: str) -> None:
+    inside = f"async def f():\n    async with {scope}:\n        if x:\n            yield 1\n"
+    nested = f"async def f():\n    async with {scope}:\n        async def g():\n            yield 1\n"
+    after = f"async def f():\n    async with {scope}:\n        pass\n    yield 1\n"
+    assert yields_inside_scopes(inside)
+    assert not yields_inside_scopes(nested)
+    assert not yields_inside_scopes(after)
