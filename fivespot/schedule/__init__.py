@@ -1,0 +1,61 @@
+"""Calendar arithmetic: when a weekly schedule is active, exactly, in any zone and on any date.
+
+Pure: a rule and an instant give a verdict and the instant of the next change. No clock, no I/O but reading zone
+data from the ``tzdata`` package, and nothing of Kubernetes.
+
+>>> from datetime import UTC, datetime
+>>> schedule = read_schedule({
+...     "timezone": "Europe/Berlin",
+...     "windows": [{"days": ["mon-fri"], "start": "22:00", "end": "06:00"}],
+... })
+>>> evaluate(schedule, datetime(2027, 3, 26, 23, 0, tzinfo=UTC)).until
+datetime.datetime(2027, 3, 27, 5, 0, tzinfo=datetime.timezone.utc)
+"""
+
+from .civil import Zone
+from .errors import GrammarError, ScheduleError, UnknownZone
+from .evaluate import Cause, Evaluation, SkippedWindow, Timeline, evaluate, skipped, transitions
+from .grammar import (
+    parse_date,
+    parse_days,
+    parse_duration,
+    parse_hours,
+    parse_instant,
+    parse_moment,
+    parse_time,
+)
+from .rules import MAX_LEAD, DailyWindow, DateException, HourRule, SpanWindow, WeeklySchedule
+from .spec import read_schedule
+from .zones import TZDATA_RELEASE, load_zone, nearest_zone, zone_names
+
+__all__ = [
+    "MAX_LEAD",
+    "TZDATA_RELEASE",
+    "Cause",
+    "DailyWindow",
+    "DateException",
+    "Evaluation",
+    "GrammarError",
+    "HourRule",
+    "ScheduleError",
+    "SkippedWindow",
+    "SpanWindow",
+    "Timeline",
+    "UnknownZone",
+    "WeeklySchedule",
+    "Zone",
+    "evaluate",
+    "load_zone",
+    "nearest_zone",
+    "parse_date",
+    "parse_days",
+    "parse_duration",
+    "parse_hours",
+    "parse_instant",
+    "parse_moment",
+    "parse_time",
+    "read_schedule",
+    "skipped",
+    "transitions",
+    "zone_names",
+]

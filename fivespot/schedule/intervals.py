@@ -1,0 +1,46 @@
+"""Sets of instants as sorted lists of half-open intervals ``(start, end)`` of whole seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+Interval = tuple[int, int]
+
+
+def merge(intervals: Iterable[Interval]) -> list[Interval]:
+    """The union, sorted and disjoint; intervals that overlap or touch become one, empty ones vanish."""
+    merged: list[Interval] = []
+    for start, end in sorted(intervals):
+        if start >= end:
+            continue
+        if merged and start <= merged[-1][1]:
+            if end > merged[-1][1]:
+                merged[-1] = (merged[-1][0], end)
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def clip(intervals: Iterable[Interval], start: int, end: int) -> list[Interval]:
+    """What lies within ``[start, end)``."""
+    return [(max(a, start), min(b, end)) for a, b in intervals if max(a, start) < min(b, end)]
+
+
+def subtract(interval: Interval, cuts: Sequence[Interval]) -> list[Interval]:
+    """What is left of ``interval`` without ``cuts``, which are sorted and disjoint."""
+    rest: list[Interval] = []
+    start, end = interval
+    for cut_start, cut_end in cuts:
+        if cut_end <= start or cut_start >= end:
+            continue
+        if cut_start > start:
+            rest.append((start, cut_start))
+        start = cut_end
+    if start < end:
+        rest.append((start, end))
+    return rest
+
+
+def open_earlier(intervals: Iterable[Interval], lead: int) -> list[Interval]:
+    """Each interval with its start moved ``lead`` seconds earlier, merged again."""
+    return merge((start - lead, end) for start, end in intervals)
