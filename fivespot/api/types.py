@@ -1,0 +1,153 @@
+"""The value types that kinds share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from fivespot.api.names import RESERVED_PREFIXES
+from fivespot.runtime.crd import Cel, Extra, list_map
+
+_SECONDS_PER: Final = {"s": 1, "m": 60, "h": 3600}
+
+QUALIFIED_NAME_PATTERN: Final = (
+    "^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+    "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+)
+"""A label, annotation or taint key: an optional DNS prefix and a name of at most 63 characters."""
+LABEL_VALUE_PATTERN: Final = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
+DNS_SUBDOMAIN_PATTERN: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+KIND_PATTERN: Final = "^[A-Z][A-Za-z0-9]*$"
+
+
+class ApiModel(BaseModel):
+    """Base of every API type: camelCase outside, immutable, no coercion (the API server does none either)."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        frozen=True,
+        strict=True,
+        extra="ignore",
+        use_attribute_docstrings=True,
+    )
+
+
+def duration_seconds(text: str) -> int:
+    """Seconds of a duration such as `30s`, `5m` or `2h`. Raises `ValueError` for anything else."""
+    number, unit = text[:-1], text[-1:]
+    if unit not in _SECONDS_PER or not (number.isascii() and number.isdigit()):
+        raise ValueError(f"{text!r} is no duration: write a whole number and one of s, m, h, such as 5m")
+    return int(number) * _SECONDS_PER[unit]
+
+
+def _at_most(hours: int) -> Cel:
+    # The look at the digits keeps CEL's duration() from overflowing, which would read as a broken rule.
+    return Cel(
+        f"self.matches('^0*[0-9]{{1,6}}[smh]$') && duration(self) <= duration('{hours}h')",
+        f"must be a whole number of s, m or h, such as 90m, and at most {hours}h",
+        check=lambda text: duration_seconds(text) <= hours * _SECONDS_PER["h"],
+    )
+
+
+Duration = Annotated[str, Field(pattern="^[0-9]+[smh]$", max_length=32), _at_most(24)]
+"""At most a day, as a whole number and one unit: `30s`, `5m`, `2h`. `0s` is valid, compound forms are not. See
+`duration_seconds`."""
+
+LongDuration = Annotated[str, Field(pattern="^[0-9]+[smh]$", max_length=32), _at_most(7 * 24)]
+"""As `Duration`, at most a week."""
+
+
+def parse_timestamp(text: str) -> datetime:
+    """An RFC 3339 instant as an aware datetime. Raises `ValueError` for anything else."""
+    instant = datetime.fromisoformat(text.upper())
+    if instant.tzinfo is None:
+        raise ValueError(f"{text!r} has no offset: write an instant such as 2027-01-31T06:00:00Z")
+    return instant
+
+
+def _check_timestamp(text: str) -> str:
+    parse_timestamp(text)
+    return text
+
+
+Timestamp = Annotated[str, Field(max_length=64), Extra({"format": "date-time"})]
+"""An RFC 3339 instant that a controller wrote."""
+
+Instant = Annotated[
+    str,
+    Field(
+        max_length=64,
+        pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})$",
+    ),
+    AfterValidator(_check_timestamp),
+    Extra({"format": "date-time"}),
+]
+"""An RFC 3339 instant that a person wrote, offset included."""
+
+
+def starts_with_any(text: str, prefixes: Iterable[str]) -> str:
+    """CEL that is true when the string expression `text` begins with one of `prefixes`."""
+    return " || ".join(f"{text}.startsWith('{prefix}')" for prefix in prefixes)
+
+
+def _no_reserved_keys(values: dict[str, str]) -> bool:
+    return not any(key.startswith(RESERVED_PREFIXES) for key in values)
+
+
+_QUALIFIED = re.compile(QUALIFIED_NAME_PATTERN[1:-1])
+
+
+def _qualified_keys(values: dict[str, str]) -> bool:
+    return all(_QUALIFIED.fullmatch(key) for key in values)
+
+
+_RESERVED = Cel(
+    f"self.all(key, !({starts_with_any('key', RESERVED_PREFIXES)}))",
+    f"keys must not begin with the reserved prefixes {', '.join(RESERVED_PREFIXES)}",
+    check=_no_reserved_keys,
+    reason="FieldValueForbidden",
+)
+_KEYS = Cel(
+    f"self.all(key, key.matches('{QUALIFIED_NAME_PATTERN}'))",
+    "keys must be qualified names such as example.com/team: at most 63 letters, digits, '-', '_' and '.' after an "
+    "optional DNS prefix",
+    check=_qualified_keys,
+)
+
+Labels = Annotated[
+    dict[str, Annotated[str, Field(max_length=63, pattern=LABEL_VALUE_PATTERN)]],
+    Field(max_length=64),
+    _RESERVED,
+    _KEYS,
+]
+"""Labels that a template may set."""
+
+Annotations = Annotated[dict[str, Annotated[str, Field(max_length=65536)]], Field(max_length=64), _RESERVED, _KEYS]
+"""Annotations that a template may set."""
+
+
+class Condition(ApiModel):
+    """One condition, as of the Kubernetes API conventions."""
+
+    type: Annotated[str, Field(max_length=316)]
+    """What the condition is about, such as Ready."""
+    status: Literal["True", "False", "Unknown"]
+    """True, False or Unknown."""
+    observed_generation: int | None = None
+    """The metadata.generation that the condition was computed for."""
+    last_transition_time: Timestamp | None = None
+    """When the status last changed from one value to another."""
+    reason: Annotated[str, Field(max_length=1024)] | None = None
+    """One word for programs: why the status is what it is."""
+    message: Annotated[str, Field(max_length=32768)] | None = None
+    """A sentence for people: details of the last change."""
+
+
+Conditions = Annotated[list[Condition], list_map("type")]
+"""Conditions, told apart by type, so that several writers can own different ones."""

@@ -1,0 +1,79 @@
+"""Validation of stored objects: the same rules as at admission, for objects that are older than a rule.
+
+Messages name the field as a person wrote it and never quote what an embedded spec holds, which may be a credential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from fivespot.api.machine_spec import ScheduledMachineSpec
+from fivespot.api.names import MAX_NAME_LENGTH
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_EMBEDDED = frozenset({"bootstrapSpec", "infrastructureSpec"})
+_MAX_QUOTED = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong: the field's path, and what is allowed there."""
+
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+class InvalidObject(ValueError):
+    """An object that breaks rules of its kind; `problems` holds all of them, in the order of the fields."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("; ".join(map(str, problems)))
+        self.problems = problems
+
+
+def validate(model: type[Model], value: object, at: str = "spec") -> Model:
+    """`value` as a `model`. Raises `InvalidObject` with paths that begin with `at`."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=False)
+        raise InvalidObject(tuple(_problem(detail, at) for detail in details)) from None
+
+
+def validate_spec(spec: object) -> ScheduledMachineSpec:
+    """`spec` of a ScheduledMachine as stored. Raises `InvalidObject` that names each field at fault."""
+    return validate(ScheduledMachineSpec, spec)
+
+
+def validate_machine(obj: Mapping[str, Any]) -> ScheduledMachineSpec:
+    """The spec of a whole stored ScheduledMachine, after judging its name too. Raises `InvalidObject`."""
+    name = obj["metadata"]["name"]
+    if len(name) > MAX_NAME_LENGTH:
+        message = f"must be at most {MAX_NAME_LENGTH} characters, because it becomes a label value; it has {len(name)}"
+        raise InvalidObject((Problem("metadata.name", message),))
+    return validate_spec(obj.get("spec"))
+
+
+def _problem(detail: ErrorDetails, at: str) -> Problem:
+    path = at
+    for step in detail["loc"]:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}"
+    message = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "missing":
+        message = "is required"
+    quoted = detail["input"]
+    secret = bool(detail["loc"]) and detail["loc"][0] in _EMBEDDED and detail["loc"][1:2] == ("spec",)
+    if isinstance(quoted, str) and len(quoted) <= _MAX_QUOTED and not secret:
+        message = f'"{quoted}": {message}'
+    elif isinstance(quoted, bool | int):
+        message = f"{quoted}: {message}"
+    return Problem(path, message)

@@ -1,0 +1,238 @@
+"""TimeBasedSpotSchedule: weekly hours and windows in a time zone.
+
+The schema tells at admission what a regular expression can tell. Zone names and everything else about the calendar are
+judged by the provider, which answers with `Ready=False`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, Field
+
+from fivespot.api.names import (
+    LABEL_CLUSTERCTL,
+    LABEL_CLUSTERCTL_MOVE,
+    PROVIDER_GROUP,
+    PROVIDER_VERSION,
+)
+from fivespot.api.schedule_status import ScheduleStatus
+from fivespot.api.types import ApiModel, Instant, LongDuration, parse_timestamp
+from fivespot.runtime.crd import Cel, Column, CrdVersion, Extra, crd, list_map, matches
+
+KIND: Final = "TimeBasedSpotSchedule"
+PLURAL: Final = "timebasedspotschedules"
+SINGULAR: Final = "timebasedspotschedule"
+
+_SPACE = "[ \\t]*"
+_DAY = "(mon|tue|wed|thu|fri|sat|sun)"
+_HOUR = "0*([0-9]|1[0-9]|2[0-3])"
+_CLOCK = "([01][0-9]|2[0-3]):[0-5][0-9]"
+
+
+def _list_of(value: str) -> str:
+    """A pattern for comma-separated values and ranges, with space around each."""
+    part = f"{_SPACE}{value}{_SPACE}(-{_SPACE}{value}{_SPACE})?"
+    return f"^{part}(,{part})*$"
+
+
+DayExpression = Annotated[
+    str,
+    Field(max_length=128),
+    matches(
+        _list_of(_DAY),
+        "must be days: mon, tue, wed, thu, fri, sat or sun in lower case, a range such as mon-fri or fri-mon, or "
+        "several with commas",
+    ),
+]
+HourExpression = Annotated[
+    str,
+    Field(max_length=128),
+    matches(
+        _list_of(_HOUR),
+        "must be whole hours: 0 to 23, a range such as 9-17 (which runs until 17:59) or 22-6, or several with commas; "
+        "for minutes use windows",
+    ),
+]
+StartTime = Annotated[
+    str, Field(max_length=32), matches(f"^{_CLOCK}$", 'must be a time of day "HH:MM", 00:00 to 23:59')
+]
+EndTime = Annotated[
+    str, Field(max_length=32), matches(f"^({_CLOCK}|24:00)$", 'must be a time of day "HH:MM", 00:00 to 24:00')
+]
+FromMoment = Annotated[
+    str,
+    Field(max_length=32),
+    matches(f"^{_DAY} +{_CLOCK}$", 'must be a day and a time of day such as "mon 06:00"'),
+]
+UntilMoment = Annotated[
+    str,
+    Field(max_length=32),
+    matches(f"^{_DAY} +({_CLOCK}|24:00)$", 'must be a day and a time of day such as "fri 21:00"'),
+]
+
+
+def _check_date(text: str) -> str:
+    datetime.date.fromisoformat(text)
+    return text
+
+
+LocalDate = Annotated[
+    str,
+    Field(max_length=32, pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
+    AfterValidator(_check_date),
+    Extra({"format": "date"}),
+]
+
+_HAS_LENGTH = "start and end must differ: a window must have a length; the full day is 00:00 to 24:00"
+
+
+class WindowFields(ApiModel):
+    """A window of every week, in one of two forms: {days, start, end}, or {from, until}."""
+
+    days: Annotated[list[DayExpression], Field(min_length=1, max_length=16)] | None = None
+    """Days that the window starts on, such as mon-fri."""
+    start: StartTime | None = None
+    """Local time of day "HH:MM" at which the window opens."""
+    end: EndTime | None = None
+    """Local time of day "HH:MM" at which the window closes; 24:00 is the end of the day, and an end before the start is
+    on the next day."""
+    from_: Annotated[FromMoment | None, Field(alias="from")] = None
+    """Day and local time at which a window of several days opens, such as "mon 06:00"."""
+    until: UntilMoment | None = None
+    """Day and local time at which it closes: the first such time after from."""
+
+
+def _one_form(window: WindowFields) -> bool:
+    daily = [window.days is not None, window.start is not None, window.end is not None]
+    span = [window.from_ is not None, window.until is not None]
+    return (all(daily) and not any(span)) or (all(span) and not any(daily))
+
+
+Window = Annotated[
+    WindowFields,
+    Cel(
+        "has(self.days) && has(self.start) && has(self.end) && !has(self.from) && !has(self.until)"
+        " || has(self.from) && has(self.until) && !has(self.days) && !has(self.start) && !has(self.end)",
+        'a window is either {days, start, end} such as {days: [mon-fri], start: "22:00", end: "06:00"}, or '
+        '{from, until} such as {from: "mon 06:00", until: "fri 21:00"}',
+        check=_one_form,
+    ),
+    Cel(
+        "!has(self.start) || !has(self.end) || self.start != self.end",
+        _HAS_LENGTH,
+        check=lambda window: window.start is None or window.start != window.end,
+    ),
+]
+
+
+class DayWindowFields(ApiModel):
+    """A window on one date."""
+
+    start: StartTime
+    """Local time of day "HH:MM" at which the window opens."""
+    end: EndTime
+    """Local time of day "HH:MM" at which it closes; 24:00 is the end of the day, and an end before the start is on the
+    next day."""
+
+
+DayWindow = Annotated[
+    DayWindowFields,
+    Cel("self.start != self.end", _HAS_LENGTH, check=lambda window: window.start != window.end),
+]
+
+
+class DateException(ApiModel):
+    """A local date on which something else holds."""
+
+    date: LocalDate
+    """The local date YYYY-MM-DD."""
+    windows: Annotated[list[DayWindow], Field(max_length=16)] | None = None
+    """What starts on that date instead; empty or absent: nothing. A night begun the day before still ends as
+    written."""
+
+
+class TimeBasedSpotScheduleFields(ApiModel):
+    """When machines should exist: the union of the weekly hours and the windows, in one time zone."""
+
+    days_of_week: Annotated[list[DayExpression], Field(max_length=64)] = Field(default=[])
+    """Days of the weekly hours: mon to sun, ranges such as mon-fri, lists with commas. None: the weekly hours are
+    never active."""
+    hours_of_day: Annotated[list[HourExpression], Field(max_length=64)] = Field(default=[])
+    """Whole hours of those days, 0 to 23; a range such as 9-17 includes its last hour and runs until 17:59. Each hour
+    belongs to its own local date: mon-fri with 22-6 includes Monday 00:00 to 06:59."""
+    timezone: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_+\-/]*$")] = "UTC"
+    """IANA name of the time zone, such as Europe/Berlin."""
+    enabled: bool = True
+    """False: never active."""
+    windows: Annotated[list[Window], Field(max_length=64)] | None = None
+    """Windows to the minute, in addition to the weekly hours. Windows that touch or overlap are one."""
+    exceptions: Annotated[list[DateException], Field(max_length=1000), list_map("date")] | None = None
+    """Local dates on which nothing starts, or something else does."""
+    valid_from: Instant | None = None
+    """Not active before this instant, such as 2027-01-01T00:00:00Z."""
+    valid_until: Instant | None = None
+    """Not active at and after this instant."""
+    lead_time: LongDuration | None = None
+    """How much earlier each window opens, so that machines are up in time: a whole number of s, m or h, at most
+    168h."""
+
+
+def _in_order(spec: TimeBasedSpotScheduleFields) -> bool:
+    if spec.valid_from is None or spec.valid_until is None:
+        return True
+    return parse_timestamp(spec.valid_from) < parse_timestamp(spec.valid_until)
+
+
+TimeBasedSpotScheduleSpec = Annotated[
+    TimeBasedSpotScheduleFields,
+    Cel(
+        "!has(self.validFrom) || !has(self.validUntil) || self.validFrom < self.validUntil",
+        "validFrom must be before validUntil",
+        check=_in_order,
+    ),
+]
+
+
+class TimeBasedSpotScheduleStatus(ScheduleStatus):
+    """The verdict of the schedule, which ScheduledMachines act on."""
+
+    # The existing 5-Spot's schema has this default. It is a trap (a status written without `active` reads as "take the
+    # machines away"), kept because its manifests and clients rely on it; new kinds require the field.
+    active: bool = False
+    """True: machines that refer to this schedule should exist. False: they should not."""
+
+
+class TimeBasedSpotSchedule(ApiModel):
+    """A schedule of weekly hours and windows in a time zone, for ScheduledMachines to follow."""
+
+    spec: TimeBasedSpotScheduleSpec
+    """When machines should exist."""
+    status: TimeBasedSpotScheduleStatus | None = None
+    """The verdict now, and when it changes next."""
+
+
+COLUMNS: Final = (
+    Column("Active", "boolean", ".status.active"),
+    Column("Enabled", "boolean", ".spec.enabled"),
+    Column("Timezone", "string", ".spec.timezone"),
+    Column("NextTransition", "string", ".status.nextTransitionTime"),
+    Column("Age", "date", ".metadata.creationTimestamp"),
+    Column("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason', priority=1),
+    Column("Message", "string", '.status.conditions[?(@.type=="Ready")].message', priority=1),
+)
+
+
+def definition() -> dict[str, Any]:
+    """The CustomResourceDefinition of TimeBasedSpotSchedule."""
+    return crd(
+        group=PROVIDER_GROUP,
+        kind=KIND,
+        plural=PLURAL,
+        singular=SINGULAR,
+        short_names=("tbss",),
+        columns=COLUMNS,
+        labels={LABEL_CLUSTERCTL: "", LABEL_CLUSTERCTL_MOVE: ""},
+        versions=(CrdVersion(PROVIDER_VERSION, TimeBasedSpotSchedule),),
+    )

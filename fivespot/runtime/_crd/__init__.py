@@ -1,0 +1,1 @@
+"""Internals of `fivespot.runtime.crd`; import that instead."""
