@@ -1,0 +1,57 @@
+"""Talking to an API server: the transport seam, the verbs, watches, discovery, and how to connect.
+
+What needs aiohttp or kubernetes_asyncio (:class:`HttpTransport`, :func:`connect`) is imported when first used, so that
+a program with another transport pays for neither.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .client import REQUEST_LIMITS, WATCH_LIMITS, Client
+from .decode import Page
+from .discovery import Discovery, GroupServed
+from .retry import NO_RETRY, Repeat, RetryPolicy
+from .transport import ByteStream, Limits, Request, Response, Transport
+from .watch import Watch, WatchEnd, WatchEnded, WatchEvent
+from .writes import Propagation, WriteObserver
+
+if TYPE_CHECKING:
+    from .connecting import Connection, connect
+    from .http import HttpTransport
+
+__all__ = [
+    "NO_RETRY",
+    "REQUEST_LIMITS",
+    "WATCH_LIMITS",
+    "ByteStream",
+    "Client",
+    "Connection",
+    "Discovery",
+    "GroupServed",
+    "HttpTransport",
+    "Limits",
+    "Page",
+    "Propagation",
+    "Repeat",
+    "Request",
+    "Response",
+    "RetryPolicy",
+    "Transport",
+    "Watch",
+    "WatchEnd",
+    "WatchEnded",
+    "WatchEvent",
+    "WriteObserver",
+    "connect",
+]
+
+_LAZY = {"Connection": ".connecting", "HttpTransport": ".http", "connect": ".connecting"}
+
+
+def __getattr__(name: str) -> Any:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(module, __name__), name)

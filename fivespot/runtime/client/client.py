@@ -1,0 +1,435 @@
+"""The verbs of the Kubernetes API over a transport."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+from fivespot.runtime.clock import Chance, Clock
+from fivespot.runtime.errors import DeadlineError, GoneError, ProtocolError, TransportError
+from fivespot.runtime.objects import EVERYTHING, Key, Object, Patch, Resource, Selector
+
+from .building import accepting, delete_request, encode_body, get_request, names, page_request, watch_request
+from .decode import Page, decode_answer, decode_page, decode_status
+from .retry import Repeat, RetryPolicy
+from .sending import Sender, succeeded
+from .transport import Limits, Request, Response, Transport
+from .watch import Watch, WatchEnd, WatchEnded, refused
+from .writes import Propagation, WriteObserver, is_kind, is_removed
+
+__all__ = ["REQUEST_LIMITS", "WATCH_LIMITS", "Client"]
+
+REQUEST_LIMITS: Final = Limits(connect=10.0, read=35.0, total=60.0)
+"""An answer may take as long as the slowest admission webhook may (30 s); the server itself gives up after 60 s."""
+WATCH_LIMITS: Final = Limits(connect=10.0, read=90.0, total=None)
+"""Bookmarks come about once a minute, so a watch that is silent for longer has lost its connection."""
+
+_FAILURE_BODY_LIMIT: Final = 64 * 1024
+_RELISTS: Final = 3
+_APPLY: Final = "application/apply-patch+yaml"
+_JSON: Final = "application/json"
+
+
+class Client:
+    """A typed client for any resource; safe to share between all tasks of a loop.
+
+    Every call ends within its limits times the attempts of the retry policy. A request is repeated only as
+    :class:`~fivespot.runtime.client.Repeat` says: a create never once its bytes were sent.
+
+    All calls raise :class:`~fivespot.runtime.errors.ApiError` (a subclass per status) when the server refuses,
+    :class:`~fivespot.runtime.errors.TransportError` when no answer came, and
+    :class:`~fivespot.runtime.errors.ProtocolError` when the answer cannot be understood.
+
+    :param transport: carries the requests; closed by :meth:`close`.
+    :param field_manager: who changed a field, as ``managedFields`` records it (at most 128 characters).
+    :param observe_request: called with the HTTP method and status (0: none came) of every answer.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        field_manager: str = "fivespot",
+        clock: Clock,
+        chance: Chance,
+        retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
+        request_limits: Limits = REQUEST_LIMITS,
+        watch_limits: Limits = WATCH_LIMITS,
+        observe_request: Callable[[str, int], None] | None = None,
+    ) -> None:
+        self.clock = clock
+        self._sender = Sender(transport, clock=clock, chance=chance, retry=retry, observe_request=observe_request)
+        self._field_manager = field_manager
+        self._request_limits = request_limits
+        self._watch_limits = watch_limits
+        self._observers: list[WriteObserver] = []
+
+    def add_observer(self, observer: WriteObserver) -> None:
+        """Have an observer told of every write from now on; adding it twice is harmless."""
+        if observer not in self._observers:
+            self._observers.append(observer)
+
+    def remove_observer(self, observer: WriteObserver) -> None:
+        """Stop telling an observer; unknown ones are ignored."""
+        if observer in self._observers:
+            self._observers.remove(observer)
+
+    async def close(self) -> None:
+        """Close the transport and with it every open watch."""
+        await self._sender.transport.close()
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False) -> Object:
+        """One object.
+
+        :param metadata_only: ask for the metadata alone.
+        :raises NotFoundError: there is none, or the resource is not served (then ``reason`` is "").
+        """
+        request = get_request(resource, key, self._request_limits, metadata_only=metadata_only)
+        response = await self._sender.send(request, Repeat.ALWAYS)
+        return decode_answer(response.body, request.what)
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        selector: Selector = EVERYTHING,
+        metadata_only: bool = False,
+        limit: int = 500,
+    ) -> list[Object]:
+        """All objects of a resource, in one namespace or (None) in all, read in pages of ``limit``.
+
+        When a continue token expires in the middle, the whole list is read again.
+
+        :raises GoneError: the tokens expired several times in a row.
+        """
+        attempt = 1
+        while True:
+            try:
+                return await self._all_pages(resource, namespace, selector, metadata_only, limit)
+            except GoneError:
+                if attempt == _RELISTS:
+                    raise
+                attempt += 1
+
+    async def page(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        selector: Selector = EVERYTHING,
+        metadata_only: bool = False,
+        limit: int = 500,
+        continue_token: str = "",
+        version: str | None = None,
+        match: str | None = None,
+    ) -> Page:
+        """One page of a list, asked for once: callers have a back-off of their own.
+
+        :param limit: objects a page; 0 leaves it to the server.
+        :param continue_token: from the page before; "" for the first.
+        :param version: ``resourceVersion`` of the first page ("0" allows the server's cache), None for the newest.
+        :param match: ``resourceVersionMatch`` of the first page.
+        :raises GoneError: the continue token is too old.
+        """
+        request = page_request(
+            resource,
+            namespace,
+            self._request_limits,
+            selector=selector,
+            metadata_only=metadata_only,
+            limit=limit,
+            continue_token=continue_token,
+            version=version,
+            match=match,
+        )
+        response = await self._sender.once(request)
+        return decode_page(response.body, request.what)
+
+    async def watch(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        selector: Selector = EVERYTHING,
+        metadata_only: bool = False,
+        version: str,
+        initial_events: bool = False,
+        server_timeout: float,
+    ) -> Watch:
+        """Open a watch; once, never retried. The caller closes it.
+
+        Bookmarks are always asked for.
+
+        :param version: watch from after this version; with ``initial_events`` "" means the newest state.
+        :param initial_events: have the server send all objects first, then a bookmark that says so (KEP-3157).
+        :param server_timeout: seconds after which the server is to end the watch.
+        :raises WatchEnded: it cannot be opened; typed like the end of one that was open.
+        """
+        request = watch_request(
+            resource,
+            namespace,
+            self._watch_limits,
+            selector=selector,
+            metadata_only=metadata_only,
+            version=version,
+            initial_events=initial_events,
+            server_timeout=server_timeout,
+        )
+        try:
+            stream = await self._sender.open(request)
+        except DeadlineError as error:
+            raise WatchEnded(WatchEnd.IDLE, f"{request.what}: {error}") from error
+        except TransportError as error:
+            raise WatchEnded(WatchEnd.BROKEN, f"{request.what}: {error}") from error
+        if stream.status == 200:
+            return Watch(stream, request.what)
+        try:
+            body = await stream.read_rest(_FAILURE_BODY_LIMIT)
+        except TransportError:
+            # The status alone says enough; its words are lost with the connection.
+            body = b""
+        finally:
+            await stream.close()
+        refusal = self._sender.failure(stream.status, stream.headers, body, request.what)
+        raise refused(refusal) from refusal
+
+    async def raw(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """Any request by path: for discovery, reviews and what else is no object. Observers are not told.
+
+        :param path: may carry a query of its own.
+        """
+        parts = urlsplit(path)
+        response = await self._call(
+            method,
+            parts.path,
+            f"{method} {parts.path}",
+            query={**dict(parse_qsl(parts.query, keep_blank_values=True)), **(query or {})},
+            headers={**accepting(content_type=_JSON if body is not None else ""), **(headers or {})},
+            body=body,
+            repeat=Repeat.ALWAYS if method in {"GET", "HEAD"} else Repeat.UNSENT,
+        )
+        return response.body
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    async def create(
+        self,
+        resource: Resource,
+        body: Mapping[str, Any] | bytes,
+        *,
+        namespace: str | None = None,
+        dry_run: bool = False,
+        strict: bool = False,
+    ) -> Object:
+        """Create an object.
+
+        :param namespace: where; without it ``metadata.namespace`` says so.
+        :param strict: have unknown and duplicate fields refused (400) instead of dropped with a warning.
+        :raises AlreadyExistsError: the name is taken.
+        :raises ValueError: a namespaced object without a namespace, or a body without metadata.
+        """
+        raw, key = encode_body(body)
+        where = (namespace or key.namespace) if resource.namespaced else ""
+        what = f"create {resource.qualified} {Key(where, key.name)}"
+        if resource.namespaced and not where:
+            raise ValueError(f"{what}: no namespace given")
+        response = await self._call(
+            "POST",
+            resource.collection_path(where or None),
+            what,
+            query={**self._write_query(dry_run), **({"fieldValidation": "Strict"} if strict else {})},
+            headers=accepting(content_type=_JSON),
+            body=raw,
+            repeat=Repeat.UNSENT,
+        )
+        return self._written(resource, response, what, dry_run)
+
+    async def replace(
+        self,
+        resource: Resource,
+        body: Mapping[str, Any] | bytes,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        """Replace an object. With ``metadata.resourceVersion`` no update of others can be lost; without it, it is forced.
+
+        :raises ConflictError: the object has moved on.
+        :raises ValueError: the body has no name or namespace.
+        """
+        raw, key = encode_body(body)
+        return await self._update("PUT", resource, key, raw, _JSON, subresource, dry_run, Repeat.ALWAYS)
+
+    async def patch(
+        self, resource: Resource, key: Key, patch: Patch, *, subresource: str = "", dry_run: bool = False
+    ) -> Object:
+        """Change an object by a JSON patch or a merge patch.
+
+        :raises ConflictError: the resourceVersion or uid in a merge patch does not hold.
+        :raises InvalidError: a ``test`` of a JSON patch failed, or the result is not valid.
+        """
+        return await self._update(
+            "PATCH", resource, key, patch.body, patch.content_type, subresource, dry_run, Repeat.REFUSED
+        )
+
+    async def apply(
+        self,
+        resource: Resource,
+        key: Key,
+        body: Mapping[str, Any] | bytes,
+        *,
+        force: bool = False,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        """Server-side apply: create the object or make the given fields so, owned by this client's field manager.
+
+        :param force: take over fields that other managers own.
+        :raises ConflictError: another manager owns a field and ``force`` is not set.
+        """
+        raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        query = {"force": "true"} if force else {}
+        return await self._update("PATCH", resource, key, raw, _APPLY, subresource, dry_run, Repeat.ALWAYS, query)
+
+    async def delete(
+        self,
+        resource: Resource,
+        key: Key,
+        *,
+        uid: str,
+        version: int | None = None,
+        propagation: Propagation = Propagation.BACKGROUND,
+        dry_run: bool = False,
+    ) -> Object | None:
+        """Delete the object of that uid, and no other that has its name by the time the request arrives.
+
+        :param version: delete only if the object is still at this resourceVersion.
+        :returns: the object while finalizers or a grace period keep it; None when it is gone, also when it was gone
+            before.
+        :raises ConflictError: another object has the name, or the version does not hold.
+        :raises NotFoundError: the resource is not served, so nothing is known of the object.
+        :raises ValueError: no uid.
+        """
+        request = delete_request(
+            resource,
+            key,
+            self._request_limits,
+            uid=uid,
+            version=version,
+            propagation=propagation,
+            dry_run=dry_run,
+        )
+
+        def answers(response: Response) -> bool:
+            return succeeded(response) or (response.status == 404 and names(response.body, key.name))
+
+        response = await self._sender.send(request, Repeat.ALWAYS, answers=answers)
+        remains: Object | None = None
+        if decode_status(response.body) is None:
+            obj = decode_answer(response.body, request.what, dry_run=dry_run)
+            if obj.head.deleting and not is_removed(obj):
+                remains = obj
+        if not dry_run:
+            self._tell(resource, key, uid, remains)
+        return remains
+
+    # -- plumbing ------------------------------------------------------------------------------------------------
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        what: str,
+        *,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes | None,
+        repeat: Repeat,
+    ) -> Response:
+        request = Request(method, path, self._request_limits, query, headers, body, what)
+        return await self._sender.send(request, repeat)
+
+    async def _all_pages(
+        self, resource: Resource, namespace: str | None, selector: Selector, metadata_only: bool, limit: int
+    ) -> builtins.list[Object]:
+        objects: builtins.list[Object] = []
+        token = ""
+        while True:
+            request = page_request(
+                resource,
+                namespace,
+                self._request_limits,
+                selector=selector,
+                metadata_only=metadata_only,
+                limit=limit,
+                continue_token=token,
+            )
+            response = await self._sender.send(request, Repeat.ALWAYS)
+            page = decode_page(response.body, request.what)
+            objects.extend(Object.parse(bytes(memoryview(item))) for item in page.items)
+            if not page.continue_token:
+                return objects
+            if page.continue_token == token:
+                raise ProtocolError(f"{request.what}: the same continue token came twice")
+            token = page.continue_token
+
+    async def _update(
+        self,
+        method: str,
+        resource: Resource,
+        key: Key,
+        body: bytes,
+        content_type: str,
+        subresource: str,
+        dry_run: bool,
+        repeat: Repeat,
+        query: Mapping[str, str] | None = None,
+    ) -> Object:
+        verb = "replace" if method == "PUT" else "apply" if content_type == _APPLY else "patch"
+        what = f"{verb} {resource.qualified} {key}" + (f" {subresource}" if subresource else "")
+        response = await self._call(
+            method,
+            resource.object_path(key, subresource),
+            what,
+            query={**self._write_query(dry_run), **(query or {})},
+            headers=accepting(content_type=content_type),
+            body=body,
+            repeat=repeat,
+        )
+        return self._written(resource, response, what, dry_run, subresource)
+
+    def _write_query(self, dry_run: bool) -> dict[str, str]:
+        query = {"fieldManager": self._field_manager}
+        if dry_run:
+            query["dryRun"] = "All"
+        return query
+
+    def _written(
+        self, resource: Resource, response: Response, what: str, dry_run: bool, subresource: str = ""
+    ) -> Object:
+        obj = decode_answer(response.body, what, dry_run=dry_run)
+        if not dry_run and (subresource in {"", "status"} or is_kind(obj, resource)):
+            self._tell(resource, obj.key, obj.head.uid, None if is_removed(obj) else obj)
+        return obj
+
+    def _tell(self, resource: Resource, key: Key, uid: str, state: Object | None) -> None:
+        for observer in self._observers:
+            if state is None:
+                observer.removed(resource, key, uid)
+            else:
+                observer.wrote(resource, state)
