@@ -27,7 +27,7 @@ _TIME = re.compile(r"([0-9]{2}):([0-9]{2})", re.ASCII)
 _LOOSE_TIME = re.compile(r"([0-9]{1,2})(?:[:.h]?([0-9]{2}))?(?::[0-9]{2})?\s*(am|pm)?", re.ASCII | re.IGNORECASE)
 _DURATION = re.compile(r"([0-9]+)([smh])", re.ASCII)
 _LOOSE_DURATION = re.compile(
-    r"\s*([0-9]{1,9})\s*(s|m|h|d|secs?|seconds?|mins?|minutes?|hours?|days?)", re.ASCII | re.IGNORECASE
+    r"\s*([0-9]{1,9})\s*(seconds?|secs?|s|minutes?|mins?|m|hours?|h|days?|d)", re.ASCII | re.IGNORECASE
 )
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})", re.ASCII)
 _LOOSE_DATE = re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})", re.ASCII)
@@ -35,6 +35,7 @@ _INSTANT = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-9]{2})(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})?",
     re.ASCII,
 )
+_COLLECTIVE = {"weekday": "mon-fri", "workday": "mon-fri", "weekend": "sat-sun", "daily": "mon-sun", "*": "mon-sun"}
 _UNITS = {"s": 1, "m": MINUTE, "h": HOUR, "d": DAY}
 
 
@@ -84,6 +85,8 @@ def _day_error(part: str) -> GrammarError:
     nearest = [_nearest_day(end.strip()) for end in part.split("-")]
     known = [day for day in nearest if day is not None]
     suggestion = f'"{"-".join(known)}"' if len(known) == len(nearest) <= 2 else None
+    if collective := _COLLECTIVE.get(part.lower().rstrip("s")):
+        suggestion = f'"{collective}"'
     return GrammarError(
         f'"{part}" is not a day: write mon, tue, wed, thu, fri, sat or sun, a range such as mon-fri or fri-mon, '
         "or several with commas",

@@ -1,0 +1,253 @@
+"""The product against a second implementation, over all zones and rules."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import cache
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fivespot.schedule import Timeline, read_schedule, zone_names
+from fivespot.schedule.evaluate import _Segment
+from unit.schedule.oracle import Case, Oracle, fires, jump_between, local_time
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ALL = sorted(zone_names())
+EVERY_DAY = frozenset(range(7))
+HOUR, DAY = 3600, 86_400
+FIRST, LAST = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (2026, 2028))
+
+
+def instant(at: int) -> datetime:
+    return EPOCH + timedelta(seconds=at)
+
+
+def changes_of(case: Case, start: int, end: int) -> tuple[bool, list[tuple[int, bool]]]:
+    timeline = Timeline(read_schedule(case.spec()))
+    found = [
+        (int((at - EPOCH).total_seconds()), active) for at, active in timeline.transitions(instant(start), instant(end))
+    ]
+    return timeline.evaluate(instant(start)).active, found
+
+
+def check(case: Case, start: int, end: int, step: int) -> None:
+    """The two agree at every step, on both sides of every change, and changes alternate."""
+    state, changes = changes_of(case, start, end)
+    oracle = Oracle(case)
+    following = iter([*changes, (end, False)])
+    change, new_state = next(following)
+    moments = sorted(
+        {*range(start, end, step), *(at for at, _ in changes), *(at - 1 for at, _ in changes)} - {start - 1}
+    )
+    for at in moments:
+        while at >= change:
+            assert new_state is not state, f"no change at {instant(change)}"
+            state = new_state
+            change, new_state = next(following)
+        assert oracle.active(at) is state, f"{instant(at)} in {case}"
+
+
+@cache
+def clock_changes(zone: str) -> tuple[int, ...]:
+    """The instants of 2026 and 2027 at which the zone's offset changes, found day by day by the oracle's library."""
+    return tuple(
+        jump_between(zone, day, day + DAY)
+        for day in range(FIRST, LAST, DAY)
+        if local_time(zone, day).offset != local_time(zone, day + DAY).offset
+    )
+
+
+NIGHTS = [(22 * 60, 6 * 60), (22 * 60, 150), (150, 210), (30, 90), (0, 1440), (23 * 60 + 45, 15), (125, 140)]
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_nights_over_every_change_of_2026_and_2027_in_every_zone(part: int) -> None:
+    checked = 0
+    for zone in ALL[part::8]:
+        for at in clock_changes(zone):
+            start, end = at - 36 * HOUR, at + 36 * HOUR
+            today = local_time(zone, at).date()
+            for opens, closes in NIGHTS:
+                case = Case(zone, daily=((EVERY_DAY, opens, closes),))
+                length = closes + (1440 if closes < opens else 0)
+                nights = [
+                    (fires(zone, today.add(days=step), opens), fires(zone, today.add(days=step), length))
+                    for step in range(-4, 5)
+                ]
+                edges: dict[int, int] = {}
+                for a, b in nights:
+                    if a < b:
+                        edges[a] = edges.get(a, 0) + 1
+                        edges[b] = edges.get(b, 0) - 1
+                expected = [(edge, sign > 0) for edge, sign in sorted(edges.items()) if sign and start < edge < end]
+                assert changes_of(case, start, end)[1] == expected, f"{case} at {instant(at)}"
+            check(Case(zone, hour_days=EVERY_DAY, hours=frozenset({22, 23, 0, 1, 3})), start, end, 900)
+            checked += 1
+    assert checked > 20
+
+
+days = st.frozensets(st.integers(0, 6), min_size=1)
+minutes = st.one_of(st.integers(0, 1439), st.sampled_from([0, 30, 60, 90, 120, 150, 180, 22 * 60]))
+pairs = st.tuples(minutes, st.one_of(minutes, st.just(1440))).filter(lambda pair: pair[0] != pair[1])
+spans = st.tuples(st.integers(0, 6), minutes, st.integers(0, 6), st.one_of(minutes, st.just(1440)))
+zones: st.SearchStrategy[str] = st.one_of(
+    st.sampled_from(ALL),
+    st.sampled_from(["Australia/Lord_Howe", "Antarctica/Troll", "America/Santiago", "Europe/Berlin", "Africa/Cairo"]),
+)
+
+
+@st.composite
+def periods(draw: st.DrawFn, earliest: int, latest: int) -> tuple[str, int]:
+    """A zone and a whole quarter of an hour, often near a change of the zone's clock."""
+    zone = draw(zones)
+    nearby = clock_changes(zone)
+    if nearby and draw(st.integers(0, 3)) > 0:
+        at = draw(st.sampled_from(nearby)) - draw(st.integers(0, 3 * DAY))
+    else:
+        at = draw(st.integers(earliest, latest))
+    return zone, at - at % 900
+
+
+@st.composite
+def cases(draw: st.DrawFn, earliest: int, latest: int, lead: bool) -> tuple[Case, int]:
+    zone, at = draw(periods(earliest, latest))
+    around = local_time(zone, at).date()
+    replacements = st.lists(pairs, max_size=2).map(tuple[tuple[int, int], ...])
+    exceptions = draw(st.dictionaries(st.integers(-9, 9), replacements, max_size=3))
+    with_hours = draw(st.booleans())
+    return Case(
+        zone=zone,
+        hour_days=draw(days) if with_hours else frozenset(),
+        hours=draw(st.frozensets(st.integers(0, 23), min_size=1)) if with_hours else frozenset(),
+        daily=tuple(draw(st.lists(st.tuples(days, pairs).map(lambda d: (d[0], *d[1])), max_size=2))),
+        spans=tuple(draw(st.lists(spans, max_size=1))),
+        exceptions=tuple((str(around.add(days=step)), windows) for step, windows in exceptions.items()),
+        lead=draw(st.integers(0, 40)) * 15 if lead else 0,
+    ), at
+
+
+QUICK = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@QUICK
+@given(
+    cases(int(datetime(1975, 1, 1, tzinfo=UTC).timestamp()), int(datetime(9990, 1, 1, tzinfo=UTC).timestamp()), False)
+)
+def test_any_schedule_agrees_at_every_half_hour(drawn: tuple[Case, int]) -> None:
+    case, at = drawn
+    check(case, at, at + 4 * DAY, 1800)
+
+
+@settings(QUICK, max_examples=150)
+@given(
+    cases(int(datetime(1975, 1, 1, tzinfo=UTC).timestamp()), int(datetime(2400, 1, 1, tzinfo=UTC).timestamp()), True)
+)
+def test_any_schedule_with_a_lead_time_agrees(drawn: tuple[Case, int]) -> None:
+    case, at = drawn
+    check(case, at, at + 2 * DAY, 3600)
+
+
+@settings(QUICK, max_examples=100)
+@given(
+    cases(int(datetime(1901, 1, 1, tzinfo=UTC).timestamp()), int(datetime(1975, 1, 1, tzinfo=UTC).timestamp()), False)
+)
+def test_any_schedule_agrees_in_the_years_of_odd_offsets(drawn: tuple[Case, int]) -> None:
+    case, at = drawn
+    check(case, at, at + 3 * DAY, 1777)
+
+
+DATE_LINE = [("Pacific/Apia", "2011-12-27"), ("Pacific/Kwajalein", "1969-09-28"), ("Pacific/Kwajalein", "1993-08-18")]
+
+
+@pytest.mark.parametrize(
+    ("zone", "start"), [*DATE_LINE, ("America/Caracas", "2016-04-29"), ("Asia/Pyongyang", "2018-05-02")]
+)
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("UTC", daily=((EVERY_DAY, 22 * 60, 6 * 60),)),
+        Case("UTC", daily=((frozenset({4}), 9 * 60, 17 * 60), (EVERY_DAY, 12 * 60, 12 * 60 + 1))),
+        Case("UTC", spans=((2, 600, 5, 30),)),
+        Case("UTC", hour_days=EVERY_DAY, hours=frozenset({0, 3, 12, 13, 23})),
+        Case("UTC", daily=((EVERY_DAY, 0, 1440),)),
+    ],
+    ids=["nights", "days", "span", "hours", "always"],
+)
+def test_a_date_left_out_or_lived_twice(zone: str, start: str, case: Case) -> None:
+    case = Case(zone, case.hour_days, case.hours, case.daily, case.spans)
+    at = int(datetime.fromisoformat(start).replace(tzinfo=UTC).timestamp())
+    check(case, at, at + 7 * DAY, 600)
+
+
+class Plodding(Timeline):
+    """Looks at each week in turn, for fifty years."""
+
+    def _search(self, at: int) -> _Segment:
+        first = self._active(at, at + DAY)
+        active = bool(first) and first[0][0] == at
+        for start in range(at, at + 50 * 366 * DAY, 28 * DAY):
+            end = self._edge(self._active(start, start + 28 * DAY), start, start + 28 * DAY, active)
+            if end is not None:
+                return _Segment(at, end, active)
+        return _Segment(at, 10**15, active)
+
+
+@st.composite
+def nearly_constant(draw: st.DrawFn) -> Case:
+    """Schedules that are open nearly always, or nearly never, so that the next change may be years ahead."""
+    cut = draw(st.integers(0, 24))
+    zone = draw(
+        st.sampled_from(["Antarctica/Troll", "Australia/Lord_Howe", "Europe/Berlin", "Africa/Casablanca", "UTC"])
+    )
+    exceptions = tuple(
+        (f"{draw(st.integers(2027, 2070))}-{month:02}-28", ())
+        for month in draw(st.sets(st.integers(1, 12), max_size=2))
+    )
+    kind = draw(st.sampled_from(["mixed", "lead", "never"]))
+    if kind == "mixed" and 0 < cut < 24:
+        return Case(
+            zone,
+            hour_days=EVERY_DAY,
+            hours=frozenset(range(cut)),
+            daily=((EVERY_DAY, cut * 60, 1440),),
+            exceptions=exceptions,
+        )
+    if kind == "never":
+        return Case(zone, daily=((frozenset({6}), 125, 140),), exceptions=exceptions[:1], lead=cut * 60 * 7)
+    return Case(
+        zone,
+        daily=((EVERY_DAY, 8 * 60, 20 * 60),),
+        exceptions=exceptions,
+        lead=(12 * 60, 13 * 60, 11 * 60 + 59)[cut % 3],
+    )
+
+
+@settings(QUICK, max_examples=100)
+@given(nearly_constant(), st.integers(FIRST, LAST))
+def test_skipping_ahead_finds_what_looking_at_each_week_finds(case: Case, at: int) -> None:
+    schedule = read_schedule(case.spec())
+    quick, plodding = Timeline(schedule)._search(at), Plodding(schedule)._search(at)
+    assert quick == plodding or (
+        plodding.end == 10**15 and quick.end > at + 50 * 365 * DAY and quick.active == plodding.active
+    )
+
+
+@settings(QUICK, max_examples=100)
+@given(cases(FIRST, LAST, True), st.integers(0, 3 * DAY))
+def test_the_next_change_does_not_depend_on_when_one_asks(drawn: tuple[Case, int], later: int) -> None:
+    case, at = drawn
+    schedule = read_schedule(case.spec())
+    first = Timeline(schedule).evaluate(instant(at))
+    asked = instant(at + later)
+    if first.until is None or asked < first.until:
+        assert Timeline(schedule).evaluate(asked) == first
+
+
+def test_the_oracle_itself_knows_the_plain_cases() -> None:
+    berlin = Case("Europe/Berlin", daily=((EVERY_DAY, 120, 140),))
+    autumn = int(datetime(2027, 10, 31, 0, 10, tzinfo=UTC).timestamp())
+    assert Oracle(berlin).active(autumn)
+    assert not Oracle(berlin).active(autumn + HOUR)
+    assert fires("Europe/Berlin", local_time("Europe/Berlin", autumn).date(), 24 * 60) == autumn + 22 * HOUR + 50 * 60
