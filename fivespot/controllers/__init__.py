@@ -1,0 +1,1 @@
+"""The controllers of fivespot. Each meets the others only through the API server."""

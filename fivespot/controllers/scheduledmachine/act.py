@@ -1,0 +1,251 @@
+"""Carries out the steps of a plan. Every write is safe when it arrives late (contract B2.8)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fivespot.api import Reason, names
+from fivespot.runtime.client import Client, Propagation
+from fivespot.runtime.errors import (
+    AlreadyExistsError,
+    ApiError,
+    BadRequestError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+)
+from fivespot.runtime.objects import Key, Object, Resource, merge_patch
+from fivespot.runtime.reconcile import remove_finalizer
+
+from .children import build_embedded, build_machine, drain_settings
+from .machine import MachineView, read_machine
+from .model import Child, Slot, Snapshot
+from .ownership import child_is_ours, machine_is_ours
+from .plan import CreateChildren, DeleteChildren, DeleteMachine, DropFinalizer, PatchMachine, Plan, Step
+from .report import Refused
+
+__all__ = ["Actor", "Outcome"]
+
+_FIELDS = {Slot.BOOTSTRAP: "bootstrapSpec", Slot.INFRASTRUCTURE: "infrastructureSpec"}
+_TAINTS_REMEDY = (
+    "Cluster API did not take the Machine's taints: turn on its feature gate MachineTaintPropagation (v1.12 or newer, "
+    "v1beta2), or remove spec.nodeTaints"
+)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of the steps.
+
+    :param refused: the step that the server would not do; the steps after it were not tried.
+    :param vanished: deletions that were answered as already complete.
+    :param let_go: the finalizer was removed, so there is no object left to report on.
+    """
+
+    machine: MachineView | None = None
+    children: dict[Slot, Child] = field(default_factory=dict)
+    refused: Refused | None = None
+    vanished: bool = True
+    let_go: bool = False
+    taints_lost: bool = False
+
+
+class Actor:
+    """Performs steps with a client.
+
+    :param machines: the Machine resource of a snapshot's Cluster API version.
+    """
+
+    def __init__(self, client: Client, scheduled_machines: Resource) -> None:
+        self._client = client
+        self._scheduled_machines = scheduled_machines
+
+    async def act(
+        self, s: Snapshot, obj: Object, plan: Plan, machines: Resource | None, templates: Mapping[Slot, Resource]
+    ) -> Outcome:
+        """Carry out the steps in order, and stop at the first that is refused.
+
+        :raises ConflictError: the world has moved on; the key must run again on fresh caches.
+        :raises ApiError, TransportError: a passing trouble, worth another try.
+        """
+        outcome = Outcome()
+        for step in plan.steps:
+            await self._step(s, obj, step, machines, templates, outcome)
+            if outcome.refused is not None:
+                break
+        return outcome
+
+    async def _step(
+        self,
+        s: Snapshot,
+        obj: Object,
+        step: Step,
+        machines: Resource | None,
+        templates: Mapping[Slot, Resource],
+        outcome: Outcome,
+    ) -> None:
+        match step:
+            case CreateChildren() if machines is not None:
+                await self._create(s, obj, step, machines, templates, outcome)
+            case PatchMachine() if machines is not None:
+                await self._patch(s, step, machines, outcome)
+            case DeleteMachine() if machines is not None:
+                await self._delete(machines, step.machine.head.name, step.machine.head.uid, s, outcome)
+            case DeleteChildren():
+                await _together(
+                    self._delete(child.resource, child.head.name, child.head.uid, s, outcome) for child in step.children
+                )
+            case DropFinalizer():
+                await remove_finalizer(self._client, self._scheduled_machines, obj, names.FINALIZER)
+                outcome.let_go = True
+            case _:
+                raise ConflictError(0, "", "Cluster API changed under way", request=f"act on {obj.key}")
+
+    async def _create(
+        self,
+        s: Snapshot,
+        obj: Object,
+        step: CreateChildren,
+        machines: Resource,
+        templates: Mapping[Slot, Resource],
+        outcome: Outcome,
+    ) -> None:
+        body = obj.decode()
+        wanted = build_machine(body, machines.version)
+        if step.rehearse:
+            outcome.refused = await self._rehearse(machines, wanted)
+            if outcome.refused is not None:
+                return
+        await _together(self._create_child(s, templates[slot], body, slot, outcome) for slot in step.slots)
+        if outcome.refused is not None:
+            return
+        try:
+            created = await self._client.create(machines, wanted)
+        except AlreadyExistsError as error:
+            outcome.refused = await self._taken(s, machines, error)
+            return
+        except (ForbiddenError, InvalidError, BadRequestError, NotFoundError) as error:
+            outcome.refused = _refusal(error, Reason.MACHINE_CREATION_FAILED)
+            return
+        if step.rehearse and _taints(created.decode()) != _taints(wanted):
+            # B2.7: a machine without its taints must not take work, so it goes at once.
+            outcome.taints_lost = True
+            outcome.refused = Refused(Reason.NODE_TAINTS_UNSUPPORTED, _TAINTS_REMEDY, stalled=True)
+            await self._delete(machines, created.head.name, created.head.uid, s, outcome)
+            return
+        outcome.machine = read_machine(created)
+
+    async def _rehearse(self, machines: Resource, wanted: Mapping[str, Any]) -> Refused | None:
+        try:
+            answer = await self._client.create(machines, wanted, dry_run=True)
+        except InvalidError as error:
+            if any("taints" in cause.field for cause in error.causes) or "spec.taints" in error.message:
+                return Refused(Reason.NODE_TAINTS_UNSUPPORTED, f"{_TAINTS_REMEDY} ({error.message})", stalled=True)
+            return _refusal(error, Reason.MACHINE_CREATION_FAILED)
+        except (ForbiddenError, BadRequestError, NotFoundError) as error:
+            return _refusal(error, Reason.MACHINE_CREATION_FAILED)
+        if _taints(answer.decode()) != _taints(wanted):
+            return Refused(Reason.NODE_TAINTS_UNSUPPORTED, _TAINTS_REMEDY, stalled=True)
+        return None
+
+    async def _create_child(
+        self, s: Snapshot, resource: Resource, body: Mapping[str, Any], slot: Slot, outcome: Outcome
+    ) -> None:
+        try:
+            created = await self._client.create(resource, build_embedded(body, _FIELDS[slot]))
+        except AlreadyExistsError as error:
+            outcome.refused = await self._taken(s, resource, error)
+        except (ForbiddenError, InvalidError, BadRequestError, NotFoundError) as error:
+            outcome.refused = _refusal(error, Reason.MACHINE_CREATION_FAILED)
+        else:
+            outcome.children[slot] = Child(slot, resource, created.head, ours=True)
+
+    async def _taken(self, s: Snapshot, resource: Resource, error: AlreadyExistsError) -> Refused:
+        """Whose object has the name: ours means that a cache was behind, and the key runs again."""
+        key = Key(s.head.namespace, s.head.name)
+        try:
+            found = await self._client.get(resource, key, metadata_only=True)
+        except NotFoundError:
+            raise error from None
+        if resource.kind == "Machine" and resource.group == names.CLUSTER_API_GROUP:
+            ours = machine_is_ours(found.head, s.head.uid)
+        else:
+            ours = child_is_ours(
+                found.head, resource.group_kind, owner_uid=s.head.uid, owner_name=s.head.name, machine=s.machine
+            )
+        if ours:
+            raise error
+        message = f"{resource.kind} {key} exists and is not ours: delete it, or create the ScheduledMachine under another name"
+        return Refused(Reason.MACHINE_CREATION_FAILED, message, stalled=True)
+
+    async def _patch(self, s: Snapshot, step: PatchMachine, machines: Resource, outcome: Outcome) -> None:
+        metadata: dict[str, Any] = {}
+        change: dict[str, Any] = {}
+        annotations = dict(step.annotations)
+        if step.drain_seconds is not None:
+            more, timeouts = drain_settings(step.drain_seconds, machines.version)
+            annotations |= more
+            change["spec"] = timeouts
+        if annotations:
+            metadata["annotations"] = annotations
+        if step.labels:
+            metadata["labels"] = dict(step.labels)
+        if metadata:
+            change["metadata"] = metadata
+        key = Key(s.head.namespace, step.machine.head.name)
+        try:
+            await self._client.patch(machines, key, merge_patch(change, step.machine.head))
+        except NotFoundError:
+            return
+        except (ForbiddenError, InvalidError, BadRequestError) as error:
+            outcome.refused = _refusal(error, Reason.MACHINE_DELETION_FAILED)
+
+    async def _delete(self, resource: Resource, name: str, uid: str, s: Snapshot, outcome: Outcome) -> None:
+        try:
+            left = await self._client.delete(
+                resource, Key(s.head.namespace, name), uid=uid, propagation=Propagation.BACKGROUND
+            )
+        except NotFoundError:
+            return
+        except (ForbiddenError, InvalidError, BadRequestError) as error:
+            outcome.refused = _refusal(error, Reason.MACHINE_DELETION_FAILED)
+            return
+        if left is not None:
+            outcome.vanished = False
+
+
+async def _together(requests: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Wait for all, so that none is left under way, then raise the first error, if any."""
+    for result in await asyncio.gather(*requests, return_exceptions=True):
+        if result is not None:
+            raise result
+
+
+def _refusal(error: ApiError, reason: str) -> Refused:
+    """B4.1: what only a person can change is stalled; a quota or a namespace that ends may pass."""
+    words = f"{error.request}: {error.message}"
+    passing = isinstance(error, ForbiddenError) and (
+        "exceeded quota" in error.message or any(cause.reason == "NamespaceTerminating" for cause in error.causes)
+    )
+    return Refused(reason, f"{words}; {_remedy(error)}", stalled=not passing)
+
+
+def _remedy(error: ApiError) -> str:
+    if isinstance(error, ForbiddenError):
+        if "exceeded quota" in error.message:
+            return "raise the quota or free some of it"
+        if "is forbidden: User" in error.message:
+            return "grant the right to the controller's ServiceAccount (see manifests/rbac)"
+        return "ask whoever runs that admission rule"
+    if isinstance(error, NotFoundError):
+        return "install what serves that kind, or correct apiVersion and kind"
+    return "correct the spec"
+
+
+def _taints(machine: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    taints = machine.get("spec", {}).get("taints") or []
+    return sorted((t.get("key"), t.get("value") or "", t.get("effect"), t.get("propagation")) for t in taints)

@@ -1,0 +1,87 @@
+"""Decides what is to be done for one ScheduledMachine. Pure: a snapshot goes in, a plan comes out.
+
+The phase is a report, not a program counter: it follows from what is wanted and what exists, so every phase recovers
+once its cause is gone. The row ids in comments are those of the contract.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from fivespot.api import Phase, names
+from fivespot.contract import Belief, Unreadable, Unresolved, believe
+
+from .decide_down import decide_down
+from .decide_up import decide_up
+from .model import Known, Snapshot
+from .plan import CreateChildren, DropFinalizer, PatchMachine, Plan, Want
+from .wait import waiting
+
+__all__ = ["decide"]
+
+
+def decide(s: Snapshot) -> Plan:
+    """The plan for one ScheduledMachine at the instant of its snapshot."""
+    belief = _believe(s)
+    want = _want(s, belief)
+    plan = (decide_down if want.down or s.head.deleting else decide_up)(s, belief, want)
+    plan = _hold_when_unreadable(s, plan)
+    plan = _respect_pause(s, plan)
+    return replace(plan, recheck=plan.recheck or isinstance(s.world.reading, Unresolved | Unreadable))
+
+
+def _believe(s: Snapshot) -> Belief:
+    made_for = None
+    machine = s.machine
+    if machine is not None:
+        made_for = machine.head.annotations.get(names.ANNOTATION_SCHEDULE_REF, "")
+    return believe(s.world.reading, s.memory.schedule, s.spec.schedule, machine_made_for=made_for)
+
+
+def _want(s: Snapshot, belief: Belief) -> Want:
+    if s.spec.kill_switch:
+        return Want.KILLED
+    if s.world.cluster.deleting:
+        return Want.CLUSTER_DELETING
+    if not s.spec.enabled:
+        return Want.DISABLED
+    return Want.ACTIVE if belief.active else Want.INACTIVE
+
+
+def _hold_when_unreadable(s: Snapshot, plan: Plan) -> Plan:
+    """A15: what cannot be read is reported only once it has lasted, so that a restart reports nothing."""
+    if not isinstance(s.world.reading, Unreadable) or s.head.deleting:
+        return plan
+    lasting = s.unreadable_for >= s.timings.unreadable_report
+    if not lasting:
+        due = s.now + timedelta(seconds=s.timings.unreadable_report - s.unreadable_for)
+        plan = replace(plan, wake=min(plan.wake or due, due))
+    decided_without_schedule = plan.want not in (Want.ACTIVE, Want.INACTIVE)
+    if plan.belief.known or decided_without_schedule or plan.steps:
+        return plan
+    if not lasting:
+        return replace(plan, report=False, why_waiting=s.world.reading.why)
+    if plan.phase is Phase.INACTIVE:
+        message = f"waiting for the schedule to become readable: {s.world.reading.why}"
+        return replace(plan, phase=Phase.PENDING, message=message, settled=False)
+    return plan
+
+
+def _respect_pause(s: Snapshot, plan: Plan) -> Plan:
+    """B6.2: while paused nothing of ours is created, changed or deleted; killSwitch alone acts."""
+    if plan.want is Want.KILLED:
+        return plan
+    if not s.paused:
+        unsure = s.world.cluster.exists is Known.UNKNOWN and s.world.capi.installed is not Known.NO
+        if plan.steps and unsure:
+            return waiting(s, plan.belief, plan.want, f"whether the Cluster is paused: {s.world.cluster.why}")
+        return plan
+    held = tuple(step for step in plan.steps if not isinstance(step, PatchMachine))
+    plan = replace(plan, steps=(), paused=True)
+    if not held:
+        return plan
+    if any(isinstance(step, CreateChildren) for step in held):
+        plan = replace(plan, phase=Phase.PENDING)
+    what = "letting go of it" if any(isinstance(step, DropFinalizer) for step in held) else "acting"
+    return replace(plan, reason="Paused", message=f"paused: {what} waits until it is resumed", settled=False)

@@ -1,0 +1,224 @@
+"""What is done while the machine is not wanted (contract B1.9-B1.17, B3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from fivespot.api import Phase, Reason, names
+from fivespot.contract import Belief
+
+from .children import EXCLUDE_DRAIN, EXCLUDE_VOLUMES
+from .machine import MachineView
+from .model import Known, Slot, Snapshot
+from .plan import Ask, DeleteChildren, DeleteMachine, DropFinalizer, Notice, PatchMachine, Plan, Step, Want
+from .wait import ask, child_in, error, known_refusal, sweep_needed, waiting, whole_second
+
+__all__ = ["FINALIZER_TIMEOUT", "decide_down"]
+
+FINALIZER_TIMEOUT = "FinalizerCleanupTimeout"
+
+_NO_DRAIN = ((EXCLUDE_DRAIN, ""), (EXCLUDE_VOLUMES, ""))
+_SETTLED = {
+    Want.KILLED: (Phase.TERMINATED, "the kill switch is on; clear it to let the schedule decide again"),
+    Want.CLUSTER_DELETING: (Phase.INACTIVE, "the Cluster is being deleted"),
+    Want.DISABLED: (Phase.DISABLED, "disabled by spec.enabled"),
+    Want.INACTIVE: (Phase.INACTIVE, "outside the schedule"),
+}
+
+
+def decide_down(s: Snapshot, belief: Belief, want: Want) -> Plan:
+    """The plan for a machine that should not exist, or whose ScheduledMachine is being deleted."""
+    return _overdue(s, _take_away(s, belief, want))
+
+
+def _take_away(s: Snapshot, belief: Belief, want: Want) -> Plan:
+    capi = s.world.capi
+    if capi.installed is Known.NO:
+        # B3.4: without Cluster API there can be no children.
+        return _settled(s, belief, want)
+    if capi.installed is Known.UNKNOWN or s.world.machine_known is Known.UNKNOWN:
+        return waiting(s, belief, want, capi.why or "Machines are not read yet")
+    machine = s.machine
+    if machine is None:
+        return _leftovers(s, belief, want)
+    if machine.deleting:
+        return _draining(s, belief, want, machine)
+    refused = known_refusal(s, belief, want)
+    if refused is not None:
+        return refused
+    if _without_grace(s, want):
+        return _delete(s, belief, want, machine, whole_second(s.now))
+    return _grace(s, belief, want, machine)
+
+
+def _without_grace(s: Snapshot, want: Want) -> bool:
+    return s.head.deleting or want in (Want.KILLED, Want.CLUSTER_DELETING)
+
+
+def _grace(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Plan:
+    """B1.9, B1.20, B1.21: grace counts from when down was first wanted."""
+    begun = s.memory.shutdown_requested
+    if begun is None and want is Want.INACTIVE and not belief.may_begin:
+        # A15: no deletion is begun on the account of a schedule that cannot be read.
+        base = _base(s, belief, want, machine)
+        lasting = s.unreadable_for >= s.timings.unreadable_report
+        return replace(base, phase=Phase.ACTIVE, message="the schedule is not readable", report=lasting)
+    if begun is None or begun > s.now + timedelta(seconds=1):
+        begun = whole_second(s.now)
+    grace = s.spec.grace
+    notices: tuple[Notice, ...] = ()
+    if want is Want.INACTIVE and not belief.known and belief.may_begin:
+        grace = max(grace, timedelta(seconds=s.timings.reference_grace))
+    due = begun + grace
+    if due <= s.now:
+        return _delete(s, belief, want, machine, begun)
+    if want is Want.INACTIVE and not belief.known:
+        notices = (_unresolved_notice(s, machine, due),)
+    return replace(
+        _base(s, belief, want, machine),
+        reason=Reason.GRACE_PERIOD_ACTIVE,
+        message=f"the machine is kept until {due:%Y-%m-%dT%H:%M:%SZ} (gracefulShutdownTimeout), then drained",
+        shutdown_requested=begun,
+        next_cleanup=due,
+        notices=notices,
+        wake=due,
+    )
+
+
+def _unresolved_notice(s: Snapshot, machine: MachineView, due: datetime) -> Notice:
+    # B1.22
+    message = (
+        f"spec.schedule now names {s.spec.schedule}, which has never resolved, so nothing wants the machine: "
+        f"it goes at {due:%Y-%m-%dT%H:%M:%SZ} unless that schedule appears"
+    )
+    token = f"{machine.head.uid}/{s.spec.schedule}"
+    return Notice(Reason.SCHEDULE_REFERENCE_UNRESOLVED, message, warning=True, once=token)
+
+
+def _delete(s: Snapshot, belief: Belief, want: Want, machine: MachineView, begun: datetime) -> Plan:
+    # B1.10: the Machine alone; deleting the others with it would switch Cluster API's drain off.
+    steps: list[Step] = []
+    patch = _before_delete(s, want, machine)
+    if patch is not None:
+        steps.append(patch)
+    steps.append(DeleteMachine(machine))
+    return replace(
+        _base(s, belief, want, machine),
+        message=_drain_message(s, want, machine),
+        steps=tuple(steps),
+        shutdown_requested=begun,
+    )
+
+
+def _before_delete(s: Snapshot, want: Want, machine: MachineView) -> PatchMachine | None:
+    if want is Want.KILLED:
+        return None if machine.excludes_drain else PatchMachine(machine, annotations=_NO_DRAIN)  # B2.6
+    taken_over = names.ANNOTATION_TEMPLATE_HASH not in machine.head.annotations
+    if not taken_over or machine.excludes_drain:
+        return None
+    # B2.5: a Machine that the existing 5-Spot made says nothing about draining.
+    if not s.spec.drains:
+        return PatchMachine(machine, annotations=_NO_DRAIN)
+    if machine.has_drain_timeout:
+        return None
+    return PatchMachine(machine, drain_seconds=int(s.spec.drain_timeout.total_seconds()))
+
+
+def _draining(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Plan:
+    steps: tuple[Step, ...] = ()
+    if want is Want.KILLED and not machine.excludes_drain:
+        refused = known_refusal(s, belief, want)
+        if refused is not None:
+            return refused
+        steps = (PatchMachine(machine, annotations=_NO_DRAIN),)
+    return replace(
+        _base(s, belief, want, machine),
+        message=_drain_message(s, want, machine),
+        steps=steps,
+        shutdown_requested=s.memory.shutdown_requested or whole_second(s.now),
+    )
+
+
+def _drain_message(s: Snapshot, want: Want, machine: MachineView) -> str:
+    if want is Want.KILLED:
+        text = "the kill switch is on: the machine is deleted without drain"
+    elif machine.excludes_drain or not s.spec.drains:
+        text = "the machine is deleted without drain (nodeDrainTimeout is 0s)"
+    else:
+        text = f"the machine is drained and deleted; draining may take {int(s.spec.drain_timeout.total_seconds())} s"
+    details = machine.deleting_message or machine.deleting_reason
+    return f"{text}: {details}" if details else text
+
+
+def _leftovers(s: Snapshot, belief: Belief, want: Want) -> Plan:
+    world = s.world
+    may_exist = not s.fresh and (bool(s.memory.bootstrap or s.memory.infrastructure) or sweep_needed(s))
+    if world.children_error and may_exist:
+        reason = Reason.MACHINE_DELETION_FAILED
+        return error(s, belief, want, reason, world.children_why, stalled=True)
+    if world.children_known is Known.UNKNOWN and not world.children_error:
+        return waiting(s, belief, want, world.children_why)
+    if sweep_needed(s):
+        return ask(s, belief, want, Ask.SWEEP)
+    if not s.ours:
+        return _settled(s, belief, want)
+    refused = known_refusal(s, belief, want)
+    if refused is not None:
+        return refused
+    begun = tuple(child for child in s.ours if not child.deleting)
+    listed = ", ".join(str(child) for child in s.ours)
+    return replace(
+        _base(s, belief, want, None),
+        reason=Reason.KILL_SWITCH_ACTIVATED if want is Want.KILLED else Reason.DELETING_LEFTOVERS,
+        message=f"the Machine is gone; waiting until {listed} is gone too",
+        steps=(DeleteChildren(begun),) if begun else (),
+        shutdown_requested=s.memory.shutdown_requested or whole_second(s.now),
+    )
+
+
+def _settled(s: Snapshot, belief: Belief, want: Want) -> Plan:
+    phase, message = _SETTLED.get(want, (Phase.SHUTTING_DOWN, "everything is gone"))
+    return Plan(
+        want,
+        belief,
+        phase,
+        want.value,
+        message,
+        steps=(DropFinalizer(),) if s.head.deleting else (),
+        settled=True,
+        nothing_left=True,
+        replaced=s.memory.replaced,
+    )
+
+
+def _base(s: Snapshot, belief: Belief, want: Want, machine: MachineView | None) -> Plan:
+    return Plan(
+        want,
+        belief,
+        Phase.SHUTTING_DOWN,
+        Reason.KILL_SWITCH_ACTIVATED if want is Want.KILLED else Reason.NODE_DRAINING,
+        "",
+        machine=machine,
+        bootstrap=child_in(s, Slot.BOOTSTRAP),
+        infrastructure=child_in(s, Slot.INFRASTRUCTURE),
+        shutdown_requested=s.memory.shutdown_requested,
+        replaced=s.memory.replaced,
+    )
+
+
+def _overdue(s: Snapshot, plan: Plan) -> Plan:
+    """B3.3: a deletion that lasts too long is said once, and forced only when the administrator asked for it."""
+    if not s.head.deleting or any(isinstance(step, DropFinalizer) for step in plan.steps):
+        return plan
+    begun = datetime.fromisoformat(s.head.deletion_timestamp or "")
+    limit = timedelta(seconds=s.timings.deletion_limit) + 2 * s.spec.drain_timeout
+    due = begun + limit
+    if s.now < due:
+        return replace(plan, wake=min(plan.wake or due, due))
+    minutes = round(limit.total_seconds() / 60)
+    what = plan.message or plan.why_waiting
+    message = f"deletion has taken more than {minutes} min and still waits: {what}"
+    notice = Notice(FINALIZER_TIMEOUT, message, warning=True, once=s.head.uid)
+    plan = replace(plan, notices=(*plan.notices, notice), overdue=True)
+    return replace(plan, steps=(*plan.steps, DropFinalizer())) if s.force_finalizer else plan

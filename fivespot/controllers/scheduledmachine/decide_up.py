@@ -1,0 +1,253 @@
+"""What is done while the machine is wanted (contract B1.1-B1.8)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from fivespot.api import Phase, Reason, names
+from fivespot.contract import Belief
+
+from .machine import MachineView
+from .memory import Replaced
+from .model import Child, Known, Slot, Snapshot
+from .plan import Ask, CreateChildren, DeleteChildren, DeleteMachine, Notice, PatchMachine, Plan, Want
+from .wait import ask, child_in, error, known_refusal, sweep_needed, waiting, whole_second
+
+__all__ = ["decide_up"]
+
+
+def decide_up(s: Snapshot, belief: Belief, want: Want) -> Plan:
+    """The plan for a machine that should exist."""
+    capi = s.world.capi
+    if capi.installed is Known.UNKNOWN:
+        return waiting(s, belief, want, capi.why)
+    if capi.installed is Known.NO or not capi.version:
+        remedy = capi.why or "Cluster API is not installed: install version 1.9 or newer"
+        return error(s, belief, want, Reason.MACHINE_CREATION_FAILED, remedy, stalled=True)
+    if s.world.machine_known is Known.UNKNOWN:
+        return waiting(s, belief, want, "Machines are not read yet")
+    machine = s.machine
+    if machine is not None:
+        if machine.deleting:
+            return _deleting(s, belief, want, machine)
+        if machine.remediate:
+            return _remediate(s, belief, want, machine)
+        return _active(s, belief, want, machine)
+    if s.world.machine is not None:
+        message = (
+            f"Machine {s.head.namespace}/{s.head.name} exists and is not controlled by this ScheduledMachine: "
+            "delete it, or create the ScheduledMachine under another name"
+        )
+        return error(s, belief, want, Reason.MACHINE_CREATION_FAILED, message, stalled=True)
+    return _absent(s, belief, want)
+
+
+def _deleting(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Plan:
+    # B1.3: whoever deletes it, the name is free only once it is gone.
+    own_shutdown = s.memory.shutdown_requested is not None
+    replaced, counted = (s.memory.replaced, False) if own_shutdown else _count(s, machine.head.uid)
+    return Plan(
+        want,
+        belief,
+        Phase.SHUTTING_DOWN,
+        Reason.MACHINE_DELETING,
+        _with_details("the Machine is being deleted; a new one is created once it is gone", machine.deleting_message),
+        machine=machine,
+        bootstrap=child_in(s, Slot.BOOTSTRAP),
+        infrastructure=child_in(s, Slot.INFRASTRUCTURE),
+        shutdown_requested=s.memory.shutdown_requested,
+        replaced=replaced,
+        replacement="Deleted" if counted else "",
+    )
+
+
+def _remediate(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Plan:
+    refused = known_refusal(s, belief, want)
+    if refused is not None:
+        return refused
+    replaced, counted = _count(s, machine.head.uid)
+    return Plan(
+        want,
+        belief,
+        Phase.SHUTTING_DOWN,
+        Reason.REMEDIATING,
+        "a MachineHealthCheck found the machine unhealthy; it is deleted and replaced",
+        steps=(DeleteMachine(machine),),
+        machine=machine,
+        bootstrap=child_in(s, Slot.BOOTSTRAP),
+        infrastructure=child_in(s, Slot.INFRASTRUCTURE),
+        replaced=replaced,
+        replacement="Remediated" if counted else "",
+    )
+
+
+def _active(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Plan:
+    replaced, wake = s.memory.replaced, None
+    if replaced.count and machine.ready:
+        # B7.1: only lasting readiness takes the brake off.
+        since = max(filter(None, (machine.ready_since, replaced.last)), default=s.now)
+        calm = min(since, s.now) + timedelta(seconds=s.timings.replacement_reset)
+        replaced, wake = (Replaced(), None) if s.now >= calm else (replaced, calm)
+    steps: tuple[PatchMachine, ...] = ()
+    if machine.head.labels.get(names.LABEL_MACHINE) != s.head.name:
+        # B2.2: a lost label is put back.
+        steps = (PatchMachine(machine, labels=((names.LABEL_MACHINE, s.head.name),)),)
+    if machine.ready:
+        reason, message = Reason.MACHINE_READY, "the machine is up and its node is ready"
+    else:
+        details = machine.ready_message or machine.ready_reason
+        reason, message = Reason.MACHINE_CREATED, _with_details("waiting for the machine's node to be ready", details)
+    return Plan(
+        want,
+        belief,
+        Phase.ACTIVE,
+        reason,
+        message,
+        steps=steps,
+        settled=machine.ready,
+        machine=machine,
+        bootstrap=child_in(s, Slot.BOOTSTRAP),
+        infrastructure=child_in(s, Slot.INFRASTRUCTURE),
+        replaced=replaced,
+        wake=wake,
+    )
+
+
+def _absent(s: Snapshot, belief: Belief, want: Want) -> Plan:
+    if s.spec.problems or s.spec.bootstrap is None or s.spec.infrastructure is None:
+        problems = "; ".join(s.spec.problems[:3]) or "bootstrapSpec or infrastructureSpec names no kind"
+        return error(s, belief, want, Reason.REFERENCES_INVALID, problems, stalled=True)  # B1.17
+    lost = _lost(s)
+    if lost is None:
+        return ask(s, belief, want, Ask.MACHINE_GONE)
+    replaced, notices = lost
+    plan = _create(s, belief, want, replaced)
+    if notices and plan.report:
+        plan = replace(plan, replacement="Lost", notices=notices + plan.notices)
+    return replace(plan, replaced=replaced)
+
+
+def _lost(s: Snapshot) -> tuple[Replaced, tuple[Notice, ...]] | None:
+    """B1.6: the brake as it is after a loss was noted; None when the API server must be asked first."""
+    uid = s.memory.machine_uid
+    if not uid or s.memory.shutdown_requested is not None or s.memory.replaced.uid == uid:
+        return s.memory.replaced, ()
+    if uid not in s.answers.gone:
+        return None
+    replaced, _ = _count(s, uid)
+    message = f"Machine {s.head.name} ({uid}) is gone and was not deleted by this controller; it is replaced"
+    return replaced, (Notice(Reason.MACHINE_LOST, message, warning=True, once=uid),)
+
+
+def _create(s: Snapshot, belief: Belief, want: Want, replaced: Replaced) -> Plan:
+    world = s.world
+    if world.children_error:
+        return error(s, belief, want, Reason.MACHINE_CREATION_FAILED, world.children_why, stalled=True)
+    if world.children_known is Known.UNKNOWN:
+        return waiting(s, belief, want, world.children_why)
+    if sweep_needed(s):
+        return ask(s, belief, want, Ask.SWEEP)
+    ready, unusable = _leftovers(s)
+    base = _pending(s, belief, want)
+    # B1.21: our own shutdown lasts until its leftovers are gone.
+    if unusable or ready:
+        base = replace(base, shutdown_requested=s.memory.shutdown_requested)
+    if unusable:
+        # B1.5
+        refused = known_refusal(s, belief, want)
+        if refused is not None:
+            return refused
+        listed = ", ".join(str(child) for child in unusable)
+        return replace(
+            base,
+            reason=Reason.WAITING_FOR_DELETION,
+            message=f"waiting until what is left of an earlier machine is gone: {listed}",
+            steps=_delete(unusable),
+        )
+    if world.cluster.exists is Known.UNKNOWN:
+        return waiting(s, belief, want, world.cluster.why)
+    if world.cluster.exists is Known.NO:
+        message = f"Cluster {s.head.namespace}/{s.spec.cluster} does not exist; the machine is created when it does"
+        return replace(base, reason=Reason.CLUSTER_NOT_FOUND, message=message)
+    if world.templates.usable is Known.UNKNOWN:
+        return waiting(s, belief, want, world.templates.why)
+    wanted = {s.spec.bootstrap, s.spec.infrastructure}
+    kinds = {template.group_kind for template in wanted if template is not None}
+    foreign = [child for child in world.children if not child.ours and child.group_kind in kinds]
+    if foreign:
+        listed = ", ".join(str(child) for child in foreign)
+        message = f"{listed} exists and is not ours: delete it, or create the ScheduledMachine under another name"
+        return error(s, belief, want, Reason.MACHINE_CREATION_FAILED, message, stalled=True)
+    if world.templates.usable is Known.NO:
+        return error(s, belief, want, Reason.MACHINE_CREATION_FAILED, world.templates.why, stalled=True)  # B2.4
+    if not belief.may_begin:
+        # A15: nothing is created on the account of a schedule that cannot be read.
+        return replace(waiting(s, belief, want, "the schedule is not readable"), report=_lasting(s))
+    braked = _brake(s, replaced)
+    if braked is not None:
+        message = f"replacement {replaced.count} is created at {braked:%Y-%m-%dT%H:%M:%SZ}; each loss doubles the wait"
+        return replace(base, reason="ReplacementDelayed", message=message, wake=braked)
+    refused = known_refusal(s, belief, want)
+    if refused is not None:
+        return refused
+    missing = tuple(slot for slot in Slot if slot not in {child.slot for child in ready})
+    return replace(
+        base,
+        phase=Phase.ACTIVE,
+        reason=Reason.MACHINE_CREATED,
+        message="the machine was created; waiting for its node to be ready",
+        steps=(CreateChildren(missing, rehearse=s.spec.tainted),),
+    )
+
+
+def _lasting(s: Snapshot) -> bool:
+    return s.unreadable_for >= s.timings.unreadable_report
+
+
+def _pending(s: Snapshot, belief: Belief, want: Want) -> Plan:
+    return Plan(
+        want,
+        belief,
+        Phase.PENDING,
+        Reason.AWAITING_SCHEDULE,
+        "",
+        bootstrap=child_in(s, Slot.BOOTSTRAP),
+        infrastructure=child_in(s, Slot.INFRASTRUCTURE),
+        replaced=s.memory.replaced,
+    )
+
+
+def _leftovers(s: Snapshot) -> tuple[tuple[Child, ...], tuple[Child, ...]]:
+    """Ours without a Machine: those that a new Machine can use (B1.4), and the others."""
+    ready: list[Child] = []
+    unusable: list[Child] = []
+    for child in s.ours:
+        usable = not child.deleting and child.head.controller is None and child.template_hash == s.spec.template_hash
+        (ready if usable else unusable).append(child)
+    return tuple(ready), tuple(unusable)
+
+
+def _delete(children: tuple[Child, ...]) -> tuple[DeleteChildren, ...]:
+    begun = tuple(child for child in children if not child.deleting)
+    return (DeleteChildren(begun),) if begun else ()
+
+
+def _brake(s: Snapshot, replaced: Replaced) -> datetime | None:
+    if not replaced.count or replaced.last is None:
+        return None
+    # A wall clock that was set back must not stretch the wait.
+    due = min(replaced.last, s.now) + s.timings.replacement_delay(replaced.count)
+    return due if due > s.now else None
+
+
+def _count(s: Snapshot, uid: str) -> tuple[Replaced, bool]:
+    """Count a replacement once per Machine."""
+    before = s.memory.replaced
+    if before.uid == uid:
+        return before, False
+    return Replaced(before.count + 1, whole_second(s.now), uid), True
+
+
+def _with_details(text: str, details: str) -> str:
+    return f"{text}: {details}" if details else text

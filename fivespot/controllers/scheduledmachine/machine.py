@@ -1,0 +1,201 @@
+"""Reads a Cluster API Machine, at either version, as far as it is mirrored or decided on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from fivespot.api import names
+from fivespot.contract import clean
+from fivespot.runtime.errors import ProtocolError
+from fivespot.runtime.objects import GroupKind, Head, Object, Projection, exact, group_of
+
+from .children import EXCLUDE_DRAIN, EXCLUDE_VOLUMES
+
+__all__ = ["MACHINE", "ChildRef", "MachineView", "read_machine"]
+
+SKIP_REMEDIATION: Final = "cluster.x-k8s.io/skip-remediation"
+
+_ANNOTATIONS: Final = frozenset(
+    {
+        names.ANNOTATION_UID,
+        names.ANNOTATION_SCHEDULE_REF,
+        names.ANNOTATION_TEMPLATE_HASH,
+        names.ANNOTATION_PAUSED,
+        EXCLUDE_DRAIN,
+        EXCLUDE_VOLUMES,
+        SKIP_REMEDIATION,
+    }
+)
+_CONDITIONS: Final = frozenset({"Ready", "Deleting", "OwnerRemediated", "HealthCheckSucceeded"})
+
+
+class _Ref(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
+    kind: str = ""
+    name: str = ""
+    api_group: str = ""
+    api_version: str = ""
+    namespace: str = ""
+
+
+class _Bootstrap(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
+    config_ref: _Ref | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
+    cluster_name: str = ""
+    bootstrap: _Bootstrap | None = None
+    infrastructure_ref: _Ref | None = None
+    provider_id: str | None = msgspec.field(default=None, name="providerID")
+    taints: list[dict[str, Any]] | None = None
+    deletion: dict[str, Any] | None = None
+    node_drain_timeout: str | None = None
+
+
+class _Condition(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class _NodeRef(msgspec.Struct, gc=False, omit_defaults=True):
+    name: str = ""
+    uid: str = ""
+
+
+class _V1Beta2(msgspec.Struct, gc=False, omit_defaults=True):
+    conditions: list[_Condition] | None = None
+
+
+class _Status(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
+    phase: str = ""
+    node_ref: _NodeRef | None = None
+    conditions: list[_Condition] | None = None
+    v1beta2: _V1Beta2 | None = None
+
+
+class _Machine(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
+    api_version: str = ""
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_decoder = msgspec.json.Decoder(_Machine)
+
+
+def _keep(raw: bytes | msgspec.Raw) -> bytes:
+    machine = _decoder.decode(raw)
+    status = machine.status
+    # v1beta1 carries the newer conditions in a folder of their own; where they are, they are the better ones.
+    found = (status.v1beta2.conditions if status.v1beta2 is not None else None) or status.conditions or []
+    older = status.conditions or []
+    kept = [c for c in found if c.type in _CONDITIONS]
+    kept += [c for c in older if c.type in _CONDITIONS and all(c.type != k.type for k in kept)]
+    status.conditions, status.v1beta2 = kept, None
+    return exact(machine)
+
+
+MACHINE: Final = Projection("machine", _keep, _ANNOTATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class ChildRef:
+    """A reference that a Machine or our status holds to a bootstrap or infrastructure object."""
+
+    group_kind: GroupKind
+    name: str
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineView:
+    """A Machine as ``decide`` sees it."""
+
+    head: Head
+    api_version: str = ""
+    bootstrap: ChildRef | None = None
+    infrastructure: ChildRef | None = None
+    provider_id: str = ""
+    node: str = ""
+    node_uid: str = ""
+    phase: str = ""
+    ready: bool = False
+    ready_since: datetime | None = None
+    ready_reason: str = ""
+    ready_message: str = ""
+    deleting_reason: str = ""
+    deleting_message: str = ""
+    remediate: bool = False
+    has_drain_timeout: bool = False
+    taints: int = field(default=0)
+
+    @property
+    def deleting(self) -> bool:
+        return self.head.deleting
+
+    @property
+    def paused(self) -> bool:
+        return names.ANNOTATION_PAUSED in self.head.annotations
+
+    @property
+    def excludes_drain(self) -> bool:
+        """Cluster API was told neither to drain the node nor to wait for its volumes."""
+        return EXCLUDE_DRAIN in self.head.annotations and EXCLUDE_VOLUMES in self.head.annotations
+
+
+def read_machine(obj: Object) -> MachineView:
+    """Read a Machine from what :data:`MACHINE` keeps of it, or from a whole one.
+
+    :raises ProtocolError: it does not have the shape that Cluster API's schema promises.
+    """
+    try:
+        machine = _decoder.decode(obj.raw)
+    except msgspec.DecodeError as error:
+        raise ProtocolError(f"Machine {obj.key}: {error}") from error
+    spec, status = machine.spec, machine.status
+    conditions = {c.type: c for c in status.conditions or ()}
+    ready = conditions.get("Ready", _Condition())
+    deleting = conditions.get("Deleting", _Condition())
+    marked = (
+        conditions.get("OwnerRemediated", _Condition()).status == "False"
+        and conditions.get("HealthCheckSucceeded", _Condition()).status == "False"
+    )
+    deletion = spec.deletion or {}
+    return MachineView(
+        head=obj.head,
+        api_version=machine.api_version,
+        bootstrap=_child(spec.bootstrap.config_ref if spec.bootstrap else None),
+        infrastructure=_child(spec.infrastructure_ref),
+        provider_id=spec.provider_id or "",
+        node=status.node_ref.name if status.node_ref else "",
+        node_uid=status.node_ref.uid if status.node_ref else "",
+        phase=status.phase,
+        ready=ready.status == "True",
+        ready_since=_instant(ready.last_transition_time),
+        ready_reason=clean(ready.reason, 64),
+        ready_message=clean(ready.message, 512),
+        deleting_reason=clean(deleting.reason, 64) if deleting.status == "True" else "",
+        deleting_message=clean(deleting.message, 512) if deleting.status == "True" else "",
+        remediate=marked and SKIP_REMEDIATION not in obj.head.annotations,
+        has_drain_timeout=spec.node_drain_timeout is not None or "nodeDrainTimeoutSeconds" in deletion,
+        taints=len(spec.taints or ()),
+    )
+
+
+def _child(ref: _Ref | None) -> ChildRef | None:
+    if ref is None or not ref.kind or not ref.name:
+        return None
+    group = ref.api_group or group_of(ref.api_version)
+    return ChildRef(GroupKind(group, ref.kind), ref.name)
+
+
+def _instant(text: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,53 @@
+"""Which objects are ours (contract B2.2). Everything else is foreign and never touched."""
+
+from __future__ import annotations
+
+from fivespot.api import names
+from fivespot.runtime.objects import GroupKind, Head
+
+from .machine import ChildRef, MachineView
+
+__all__ = ["child_is_ours", "machine_is_ours"]
+
+
+def machine_is_ours(machine: Head, owner_uid: str) -> bool:
+    """A Machine is ours when its controller reference has our uid; labels can be lost or copied."""
+    controller = machine.controller
+    return controller is not None and controller.uid == owner_uid
+
+
+def child_is_ours(
+    child: Head,
+    group_kind: GroupKind,
+    *,
+    owner_uid: str,
+    owner_name: str,
+    machine: MachineView | None,
+) -> bool:
+    """Whether a bootstrap or infrastructure object is ours.
+
+    :param machine: our Machine, where there is one.
+    """
+    controller = child.controller
+    if controller is not None and machine is not None and controller.uid == machine.head.uid:
+        return True
+    marked = child.annotations.get(names.ANNOTATION_UID)
+    if marked is not None:
+        # Its Machine may be gone already, so kind and name stand in for the uid.
+        by_machine = controller is None or (
+            controller.kind == "Machine"
+            and controller.api_version.startswith(f"{names.CLUSTER_API_GROUP}/")
+            and controller.name == owner_name
+        )
+        return marked == owner_uid and by_machine
+    # The existing 5-Spot marks its objects by label alone.
+    return (
+        controller is None
+        and machine is not None
+        and child.labels.get(names.LABEL_MACHINE) == owner_name
+        and any(_names(ref, child, group_kind) for ref in (machine.bootstrap, machine.infrastructure))
+    )
+
+
+def _names(ref: ChildRef | None, child: Head, group_kind: GroupKind) -> bool:
+    return ref is not None and ref.group_kind == group_kind and ref.name == child.name

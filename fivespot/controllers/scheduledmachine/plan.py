@@ -1,0 +1,144 @@
+"""What ``decide`` answers: steps to take, and what is true once they are taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+
+from fivespot.api import Phase
+from fivespot.contract import Belief
+
+from .machine import MachineView
+from .memory import Replaced
+from .model import Child, Slot
+
+__all__ = [
+    "Ask",
+    "CreateChildren",
+    "DeleteChildren",
+    "DeleteMachine",
+    "DropFinalizer",
+    "Notice",
+    "PatchMachine",
+    "Plan",
+    "Step",
+    "Want",
+]
+
+
+class Want(Enum):
+    """Who decided, in order of precedence; ``down`` tells what was decided."""
+
+    KILLED = "KillSwitchActivated"
+    CLUSTER_DELETING = "ClusterDeleting"
+    DISABLED = "ScheduleDisabled"
+    INACTIVE = "ScheduleInactive"
+    ACTIVE = "ScheduleActive"
+
+    @property
+    def down(self) -> bool:
+        return self is not Want.ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class CreateChildren:
+    """Create what is missing: bootstrap and infrastructure objects together, then the Machine.
+
+    :param slots: the children to create; the others exist and are reused.
+    :param rehearse: send the Machine with ``dryRun=All`` before anything else (it has taints).
+    """
+
+    slots: tuple[Slot, ...]
+    rehearse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PatchMachine:
+    """Set annotations, labels or spec fields on our Machine."""
+
+    machine: MachineView
+    annotations: tuple[tuple[str, str], ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+    drain_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteMachine:
+    """Delete our Machine, and nothing beside it: Cluster API then drains and removes the rest."""
+
+    machine: MachineView
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteChildren:
+    """Delete what is left of ours after the Machine."""
+
+    children: tuple[Child, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropFinalizer:
+    """Let go of the ScheduledMachine. Always the last step."""
+
+
+Step = CreateChildren | PatchMachine | DeleteMachine | DeleteChildren | DropFinalizer
+
+
+class Ask(Enum):
+    """A question that only the API server can answer, because a cache may be behind."""
+
+    MACHINE_GONE = "is the remembered Machine gone?"
+    SWEEP = "is anything of ours left in any kind?"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """An event to tell people.
+
+    :param once: a token; the event is sent at most once for it, also across restarts.
+    """
+
+    reason: str
+    message: str
+    warning: bool = False
+    once: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The outcome of one decision.
+
+    :param report: False: nothing is said, status stays as it is (a restart, or a cache that has not synced).
+    :param stalled: only a person can help.
+    :param settled: as wanted; no step is under way.
+    :param wake: the earliest instant at which the decision changes by itself.
+    :param recheck: evaluate again within a jittered minute, because no event may tell.
+    :param overdue: the deletion of the ScheduledMachine has outlasted its limit.
+    :param why_waiting: of a plan that does not report: what it waits for.
+    """
+
+    want: Want
+    belief: Belief
+    phase: Phase
+    reason: str
+    message: str
+    steps: tuple[Step, ...] = ()
+    ask: Ask | None = None
+    report: bool = True
+    settled: bool = False
+    stalled: bool = False
+    paused: bool = False
+    machine: MachineView | None = None
+    bootstrap: Child | None = None
+    infrastructure: Child | None = None
+    nothing_left: bool = False
+    shutdown_requested: datetime | None = None
+    next_cleanup: datetime | None = None
+    replaced: Replaced = field(default_factory=Replaced)
+    replacement: str = ""
+    notices: tuple[Notice, ...] = ()
+    wake: datetime | None = None
+    recheck: bool = False
+    overdue: bool = False
+    why_waiting: str = ""

@@ -1,0 +1,115 @@
+"""What a ScheduledMachine asks for, read once per generation.
+
+The reading is lenient: an object stored before a rule existed must still be shut down and deleted, so each field has
+a value even where the whole is invalid, and ``problems`` says what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from fivespot.api import InvalidObject, validate_machine
+from fivespot.contract import Reference
+from fivespot.runtime.objects import GroupKind, group_of, version_of
+
+from .children import template_hash
+
+__all__ = ["SpecView", "TemplateKind", "read_spec"]
+
+_DURATION = re.compile(r"([0-9]{1,6})([smh])", re.ASCII)
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+_DEFAULT_TIMEOUT = timedelta(minutes=5)
+_LONGEST = timedelta(hours=24)
+_NOT_ACTED_ON = ("killIfCommands", "kubeconfigSecretRef", "kata")
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateKind:
+    """Kind and version of an embedded object, without its body."""
+
+    group_kind: GroupKind
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.group_kind.kind} ({self.group_kind.group}/{self.version})"
+
+
+@dataclass(frozen=True, slots=True)
+class SpecView:
+    """The spec as ``decide`` needs it: small, and without anything that could hold a credential."""
+
+    schedule: Reference
+    enabled: bool = True
+    kill_switch: bool = False
+    cluster: str = ""
+    bootstrap: TemplateKind | None = None
+    infrastructure: TemplateKind | None = None
+    priority: int = 50
+    grace: timedelta = _DEFAULT_TIMEOUT
+    drain_timeout: timedelta = _DEFAULT_TIMEOUT
+    tainted: bool = False
+    template_hash: str = ""
+    unsupported: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def drains(self) -> bool:
+        """``0s`` means that the node is not drained."""
+        return self.drain_timeout > timedelta(0)
+
+
+def read_spec(body: Mapping[str, Any]) -> SpecView:
+    """Read a stored ScheduledMachine. Never raises for what the object holds."""
+    problems: tuple[str, ...] = ()
+    try:
+        validate_machine(body)
+    except InvalidObject as error:
+        problems = tuple(str(problem) for problem in error.problems)
+    spec = _mapping(body.get("spec"))
+    bootstrap, infrastructure = _template(spec.get("bootstrapSpec")), _template(spec.get("infrastructureSpec"))
+    if bootstrap is not None and infrastructure is not None and bootstrap.group_kind == infrastructure.group_kind:
+        problems += ("spec.infrastructureSpec.kind: must differ from bootstrapSpec.kind, both objects have one name",)
+    schedule = _mapping(spec.get("schedule"))
+    priority = spec.get("priority", 50)
+    return SpecView(
+        schedule=Reference(_text(schedule.get("kind")), _text(schedule.get("name"))),
+        enabled=spec.get("enabled") is not False,
+        kill_switch=spec.get("killSwitch") is True,
+        cluster=_text(spec.get("clusterName")),
+        bootstrap=bootstrap,
+        infrastructure=infrastructure,
+        priority=priority if isinstance(priority, int) else 50,
+        grace=_duration(spec.get("gracefulShutdownTimeout")),
+        drain_timeout=_duration(spec.get("nodeDrainTimeout")),
+        tainted=bool(spec.get("nodeTaints")),
+        template_hash=template_hash(spec),
+        unsupported=tuple(field for field in _NOT_ACTED_ON if spec.get(field)),
+        problems=problems,
+    )
+
+
+def _template(value: object) -> TemplateKind | None:
+    embedded = _mapping(value)
+    api_version, kind = _text(embedded.get("apiVersion")), _text(embedded.get("kind"))
+    if not kind or not group_of(api_version):
+        return None
+    return TemplateKind(GroupKind(group_of(api_version), kind), version_of(api_version))
+
+
+def _duration(value: object) -> timedelta:
+    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return _DEFAULT_TIMEOUT
+    return min(timedelta(seconds=int(found[1]) * _UNITS[found[2]]), _LONGEST)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,38 @@
+"""Every waiting time of the contract in one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+__all__ = ["Timings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """How long the controller waits for what, in seconds. No flag sets them; tests hand in shorter ones.
+
+    The comments name the row of the contract.
+    """
+
+    unresolved_recheck: float = 60.0  # A8: a rate alert needs an evaluation per minute
+    unresolved_jitter: float = 0.2  # A8: +-20 %, so that thousands do not meet
+    display_interval: float = 300.0  # A3: a change of shown values alone
+    unreadable_report: float = 30.0  # A15: a restart reports nothing
+    refusal_base: float = 30.0  # B1.7
+    refusal_cap: float = 300.0  # B1.7
+    refusal_jitter: float = 0.2  # B1.7
+    reference_grace: float = 300.0  # B1.22: least grace for a changed reference that never resolved
+    deletion_limit: float = 600.0  # B3.3: plus twice the drain timeout
+    replacement_base: float = 10.0  # B7.1
+    replacement_cap: float = 600.0  # B7.1
+    replacement_reset: float = 600.0  # B7.1: of readiness
+
+    def replacement_delay(self, count: int) -> timedelta:
+        """The wait before the ``count``-th replacement (1 is the first)."""
+        doubled = self.replacement_base * 2.0 ** min(max(count, 1) - 1, 32)
+        return timedelta(seconds=min(doubled, self.replacement_cap))
+
+    def refusal_delay(self, attempt: int) -> float:
+        """Seconds before the try after the ``attempt``-th refusal (1 is the first), before jitter."""
+        return min(self.refusal_base * 2.0 ** min(max(attempt, 1) - 1, 32), self.refusal_cap)

@@ -1,0 +1,104 @@
+"""The plans that several decisions share."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from fivespot.api import Phase, Reason
+from fivespot.contract import Belief
+
+from .model import Child, Slot, Snapshot
+from .plan import Ask, Plan, Want
+
+__all__ = ["ask", "child_in", "error", "known_refusal", "sweep_needed", "waiting", "whole_second"]
+
+
+def waiting(s: Snapshot, belief: Belief, want: Want, why: str) -> Plan:
+    """Nothing is done or said until a cache can tell; the key runs again when it can."""
+    return Plan(
+        want,
+        belief,
+        Phase.PENDING,
+        Reason.AWAITING_SCHEDULE,
+        "",
+        report=False,
+        machine=s.machine,
+        shutdown_requested=s.memory.shutdown_requested,
+        replaced=s.memory.replaced,
+        recheck=True,
+        why_waiting=why,
+    )
+
+
+def ask(s: Snapshot, belief: Belief, want: Want, question: Ask) -> Plan:
+    """The decision needs the API server's own word first."""
+    return Plan(
+        want,
+        belief,
+        Phase.PENDING,
+        Reason.AWAITING_SCHEDULE,
+        "",
+        report=False,
+        ask=question,
+        replaced=s.memory.replaced,
+        why_waiting=question.value,
+    )
+
+
+def error(
+    s: Snapshot, belief: Belief, want: Want, reason: str, message: str, *, stalled: bool, wake: float | None = None
+) -> Plan:
+    """Something is in the way. ``wake`` is the wait in seconds before the next try, None for the first refusal's."""
+    seconds = s.timings.refusal_cap if wake is None else wake
+    return Plan(
+        want,
+        belief,
+        Phase.ERROR,
+        reason,
+        message,
+        stalled=stalled,
+        machine=s.machine,
+        bootstrap=child_in(s, Slot.BOOTSTRAP),
+        infrastructure=child_in(s, Slot.INFRASTRUCTURE),
+        shutdown_requested=s.memory.shutdown_requested if s.machine is not None or s.ours else None,
+        replaced=s.memory.replaced,
+        wake=s.now + timedelta(seconds=seconds),
+    )
+
+
+def child_in(s: Snapshot, slot: Slot) -> Child | None:
+    """Our object in one of the two slots."""
+    return next((child for child in s.ours if child.slot is slot), None)
+
+
+def whole_second(instant: datetime) -> datetime:
+    """The next whole second: status holds no fractions, and a wait must not end early for it."""
+    return (instant + timedelta(microseconds=999_999)).replace(microsecond=0)
+
+
+def known_refusal(s: Snapshot, belief: Belief, want: Want) -> Plan | None:
+    """The error of a refused step that is not due for another try."""
+    refusal = s.refusal
+    if refusal is None or s.monotonic >= refusal.due:
+        return None
+    return error(
+        s,
+        belief,
+        want,
+        refusal.reason,
+        refusal.message,
+        stalled=refusal.stalled,
+        wake=refusal.due - s.monotonic,
+    )
+
+
+def sweep_needed(s: Snapshot) -> bool:
+    """B2.3: whether only a list by label over every kind can tell what is left of ours.
+
+    So it is when status was lost, or was written by the existing 5-Spot, and names no children.
+    """
+    memory = s.memory
+    if s.fresh or s.answers.swept or memory.bootstrap is not None or memory.infrastructure is not None:
+        return False
+    written_by_us = memory.schedule is not None and memory.schedule.reference is not None
+    return not memory.phase or not written_by_us
