@@ -267,7 +267,7 @@ class Client:
         subresource: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Replace an object. With ``metadata.resourceVersion`` no update of others can be lost; without it, it is forced.
+        """Replace an object; ``metadata.resourceVersion`` in the body keeps it from undoing the changes of others.
 
         :raises ConflictError: the object has moved on.
         :raises ValueError: the body has no name or namespace.

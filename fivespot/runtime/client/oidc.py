@@ -1,0 +1,98 @@
+"""kubernetes_asyncio's kubeconfig loader with an OIDC refresh that checks whom it talks to."""
+
+from __future__ import annotations
+
+import base64
+import ssl
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import structlog
+import yaml
+from kubernetes_asyncio.config import ConfigException
+from kubernetes_asyncio.config.kube_config import KubeConfigLoader
+
+__all__ = ["VerifyingLoader"]
+
+_LIMITS: Final = aiohttp.ClientTimeout(total=30.0, connect=10.0, sock_connect=10.0, sock_read=15.0)
+
+_logger = structlog.get_logger(__name__)
+
+
+class VerifyingLoader(KubeConfigLoader):
+    """The library's loader for one context.
+
+    Its own refresh of an OIDC token turns certificate checks off unless the kubeconfig brings a CA, cannot use that CA
+    when it does, and has no limits; that part is replaced.
+
+    :param folder: where inline certificates and keys are written; belongs to the caller.
+    :param user_file: where renewed OIDC tokens are written back to, since a refresh token is often good only once.
+    """
+
+    def __init__(self, content: dict[str, Any], folder: str, user_name: str, user_file: Path | None) -> None:
+        super().__init__(config_dict=content, config_base_path="", temp_file_path=folder)
+        self._user_name = user_name
+        self._user_file = user_file
+
+    @property
+    def plugin_expiry(self) -> datetime | None:
+        """When the exec plugin said that its token ends."""
+        expiry: datetime | None = getattr(self, "exec_plugin_expiry", None)
+        return expiry
+
+    async def _refresh_oidc(self, provider: Any) -> None:
+        settings: dict[str, Any] = provider["config"].value
+        for name in ("idp-issuer-url", "client-id", "refresh-token"):
+            if not settings.get(name):
+                raise ConfigException(f"oidc: the id-token has expired, and without {name} it cannot be renewed")
+        answer = await _renew(settings)
+        settings["id-token"] = answer["id_token"]
+        settings["refresh-token"] = answer.get("refresh_token") or settings["refresh-token"]
+        self._write_back(settings)
+
+    def _write_back(self, settings: dict[str, Any]) -> None:
+        if self._user_file is None:
+            return
+        try:
+            content = yaml.safe_load(self._user_file.read_text(encoding="utf-8"))
+            for entry in content["users"]:
+                if entry["name"] == self._user_name:
+                    entry["user"]["auth-provider"]["config"] |= {
+                        name: settings[name] for name in ("id-token", "refresh-token")
+                    }
+            written = self._user_file.with_name(self._user_file.name + ".fivespot")
+            written.touch(mode=0o600)
+            written.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+            written.replace(self._user_file.resolve())
+        except OSError as error:
+            _logger.warning(
+                "renewed OIDC tokens cannot be written back", file=str(self._user_file), error=error.strerror
+            )
+
+
+async def _renew(settings: dict[str, Any]) -> dict[str, Any]:
+    """A new id-token for a refresh token (OpenID Connect Core 1.0, 12.1)."""
+    issuer = str(settings["idp-issuer-url"]).rstrip("/")
+    form = {"grant_type": "refresh_token", "refresh_token": str(settings["refresh-token"])}
+    client = aiohttp.BasicAuth(str(settings["client-id"]), str(settings.get("client-secret") or ""))
+    connector = aiohttp.TCPConnector(ssl=_context(settings))
+    async with aiohttp.ClientSession(connector=connector, timeout=_LIMITS, trust_env=True) as session:
+        try:
+            async with session.get(f"{issuer}/.well-known/openid-configuration", raise_for_status=True) as response:
+                endpoint = (await response.json())["token_endpoint"]
+            async with session.post(endpoint, data=form, auth=client, raise_for_status=True) as response:
+                answer: dict[str, Any] = await response.json()
+        except aiohttp.ClientResponseError as error:
+            raise ConfigException(f"oidc: {issuer} refused to renew the id-token: {error.status}") from error
+    if "id_token" not in answer:
+        raise ConfigException(f"oidc: {issuer} answered without an id_token")
+    return answer
+
+
+def _context(settings: dict[str, Any]) -> ssl.SSLContext:
+    inline, file = settings.get("idp-certificate-authority-data"), settings.get("idp-certificate-authority")
+    if inline:
+        return ssl.create_default_context(cadata=base64.b64decode(str(inline)).decode())
+    return ssl.create_default_context(cafile=str(file) if file else None)

@@ -1,0 +1,86 @@
+"""Which proxy leads to a server, decided once."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from fivespot.runtime.errors import ConfigError
+
+__all__ = ["check_proxy", "proxy_from_environment"]
+
+
+def proxy_from_environment(server: str, environ: Mapping[str, str]) -> str:
+    """The proxy that ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` name for a server, "" for none.
+
+    Read like Go's tools read them, so that it agrees with kubectl: upper case before lower case, networks in CIDR
+    form in ``NO_PROXY``, and never a proxy to the machine itself.
+
+    :raises ConfigError: the variable holds no usable proxy.
+    """
+    url = urlsplit(server)
+    host = (url.hostname or "").lower()
+    name = "HTTPS_PROXY" if url.scheme == "https" else "HTTP_PROXY"
+    proxy = _variable(environ, name)
+    if not proxy or _is_local(host) or _is_excepted(host, url.port, _variable(environ, "NO_PROXY")):
+        return ""
+    return check_proxy(proxy if "://" in proxy else f"http://{proxy}", name)
+
+
+def check_proxy(proxy: str, source: str) -> str:
+    """The proxy's URL if it can be used.
+
+    :raises ConfigError: it cannot; the text does not repeat it, because it may hold a password.
+    """
+    try:
+        url = urlsplit(proxy)
+        usable = url.scheme in {"http", "https"} and bool(url.hostname) and (url.port or 1) > 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(f"{source}: only http:// and https:// proxies can be used")
+    return proxy
+
+
+def _variable(environ: Mapping[str, str], name: str) -> str:
+    return (environ.get(name) or environ.get(name.lower()) or "").strip()
+
+
+def _is_local(host: str) -> bool:
+    address = _address(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
+
+
+def _is_excepted(host: str, port: int | None, exceptions: str) -> bool:
+    address = _address(host)
+    for entry in exceptions.lower().replace(" ", ",").split(","):
+        name, _, entry_port = entry.rpartition(":") if entry.count(":") == 1 else (entry, "", "")
+        if entry_port and entry_port != str(port):
+            continue
+        name = name.strip("[]")
+        if name == "*":
+            return True
+        if address is not None:
+            network = _network(name)
+            if network is not None and address in network:
+                return True
+        elif name:
+            suffix = name.removeprefix("*").lstrip(".")
+            if host.endswith(f".{suffix}") or (host == suffix and not name.startswith((".", "*"))):
+                return True
+    return False
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return None
