@@ -1,0 +1,5 @@
+"""The ``fivespot`` command."""
+
+from .main import main
+
+__all__ = ["main"]

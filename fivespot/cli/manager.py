@@ -1,0 +1,131 @@
+"""``fivespot manager``: flags and variables of the command, and the process around the manager."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import click
+
+from fivespot.runtime.errors import ConfigError
+
+from . import options
+
+__all__ = ["ManagerOptions", "manager"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagerOptions:
+    """The command line of one run, checked and complete."""
+
+    controllers: tuple[str, ...]
+    namespaces: tuple[str, ...] | None
+    kubeconfig: str | None
+    context: str | None
+    bind_address: str | None
+    metrics_port: int
+    health_port: int
+    log_format: Literal["json", "text"]
+    verbose: int
+    leader_election: bool
+    lease_name: str
+    lease_namespace: str
+    lease_duration: float
+    lease_renew_deadline: float
+    lease_retry_period: float
+    dry_run: bool
+    force_finalizer_on_timeout: bool
+    max_deletions_per_minute: int | None
+    capi_version: str | None
+    instance_id: int
+    pod_name: str
+    event_loop: Literal["asyncio", "uvloop"]
+
+    @classmethod
+    def parse(cls, given: dict[str, Any]) -> ManagerOptions:
+        """Check what click collected.
+
+        :raises ConfigError: a value cannot be used, or the values do not fit together.
+        """
+        if given.pop("instance_count") > 1:
+            raise ConfigError("--instance-count above 1 is not supported yet, use leader election")
+        if given["metrics_port"] == given["health_port"] != 0:
+            raise ConfigError(f"--metrics-port and --health-port are both {given['health_port']}; they must differ")
+        chosen = options.controllers(given.pop("controllers"))
+        capi = given.pop("capi_machine_api_version")
+        return cls(
+            controllers=chosen,
+            namespaces=options.namespaces(given.pop("namespaces")),
+            lease_name=options.lease_name(given.pop("lease_name"), chosen),
+            capi_version=options.api_version(capi),
+            **given,
+        )
+
+
+_PORT = click.IntRange(0, 65535)
+_SECONDS = click.FloatRange(min=0, min_open=True)
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--controllers", multiple=True, metavar="KIND,...", help="Kinds to reconcile, lower case; default all.")
+@click.option("--namespaces", multiple=True, metavar="NAME,...", help="Namespaces to work in; default all.")
+@click.option("--kubeconfig", metavar="FILE", help="Default: in-cluster credentials, or KUBECONFIG.")
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig; default its current one.")
+@click.option("--dry-run", is_flag=True, help="Decide everything and write nothing; see the log and /debug/plans.")
+@click.option(
+    "--max-deletions-per-minute",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Brake on deletions of machines by schedule; default none.",
+)
+@click.option(
+    "--force-finalizer-on-timeout",
+    is_flag=True,
+    envvar="FORCE_FINALIZER_ON_TIMEOUT",
+    help="Let a deleted ScheduledMachine go even if its machine could not be removed in time.",
+)
+@click.option("--bind-address", metavar="IP", help="Default: 0.0.0.0 in a cluster, else 127.0.0.1.")
+@click.option("--metrics-port", type=_PORT, envvar="METRICS_PORT", default=8080, help="0 takes a free one and logs it.")
+@click.option("--health-port", type=_PORT, envvar="HEALTH_PORT", default=8081, help="0 takes a free one and logs it.")
+@click.option("-v", "--verbose", count=True, show_default=False, help="Log for debugging.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["json", "text"], case_sensitive=False),
+    envvar=["LOG_FORMAT", "RUST_LOG_FORMAT"],
+    default="json",
+)
+@click.option(
+    "--enable-leader-election",
+    "leader_election",
+    is_flag=True,
+    envvar="ENABLE_LEADER_ELECTION",
+    help="Work only while holding a Lease, so that replicas can stand by.",
+)
+@click.option("--lease-name", envvar="LEASE_NAME", metavar="NAME", help="Default follows from --controllers.")
+@click.option("--lease-namespace", envvar="POD_NAMESPACE", default="5spot-system", metavar="NAME")
+@click.option("--lease-duration-secs", "lease_duration", type=_SECONDS, envvar="LEASE_DURATION_SECONDS", default=15)
+@click.option(
+    "--lease-renew-deadline-secs",
+    "lease_renew_deadline",
+    type=_SECONDS,
+    envvar="LEASE_RENEW_DEADLINE_SECONDS",
+    default=10,
+)
+@click.option(
+    "--lease-retry-period-secs", "lease_retry_period", type=_SECONDS, envvar="LEASE_RETRY_PERIOD_SECONDS", default=2
+)
+@click.option("--instance-id", type=click.IntRange(min=0), envvar="OPERATOR_INSTANCE_ID", default=0)
+@click.option("--instance-count", type=click.IntRange(min=1), envvar="OPERATOR_INSTANCE_COUNT", default=1)
+@click.option("--event-loop", type=click.Choice(["asyncio", "uvloop"]), default="asyncio")
+@click.option("--capi-machine-api-version", envvar="CAPI_MACHINE_API_VERSION", hidden=True)
+@click.option("--pod-name", envvar="POD_NAME", default="", hidden=True)
+def manager(**given: Any) -> None:
+    """Run controllers against a cluster.
+
+    Stops on SIGTERM or SIGINT within 30 seconds; a second signal ends the process at once.
+    """
+    chosen = ManagerOptions.parse(given)
+
+    from .process import run_process  # noqa: PLC0415 - the help must not import the runtime
+
+    run_process(chosen)

@@ -1,0 +1,73 @@
+"""What the manager's flags and variables mean: plain checks and values, without click's machinery and without I/O."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+
+from fivespot.runtime.errors import ConfigError
+
+__all__ = ["CONTROLLERS", "api_version", "controllers", "lease_name", "namespaces"]
+
+CONTROLLERS = {
+    "scheduledmachine": "fivespot.controllers.scheduledmachine:build",
+    "timebasedspotschedule": "fivespot.providers.timebased:build",
+}
+"""Lower-case kind -> factory of its controller, imported when it is chosen."""
+
+_MACHINE_CONTROLLER = "scheduledmachine"
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_API_VERSION = re.compile(r"v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
+
+
+def controllers(texts: Sequence[str]) -> tuple[str, ...]:
+    """The kinds named by ``--controllers``, sorted; none given means all.
+
+    :raises ConfigError: a kind is unknown.
+    """
+    chosen = sorted(set(_split(texts))) or sorted(CONTROLLERS)
+    for name in chosen:
+        if name not in CONTROLLERS:
+            near = difflib.get_close_matches(name.lower(), CONTROLLERS, n=1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise ConfigError(f"--controllers: unknown kind {name!r}; {hint}known: {', '.join(sorted(CONTROLLERS))}")
+    return tuple(chosen)
+
+
+def namespaces(texts: Sequence[str]) -> tuple[str, ...] | None:
+    """The namespaces named by ``--namespaces``, sorted; None for all.
+
+    :raises ConfigError: a name is no namespace name (RFC 1123 label).
+    """
+    chosen = sorted(set(_split(texts)))
+    for name in chosen:
+        if _LABEL.fullmatch(name) is None:
+            raise ConfigError(f"--namespaces: {name!r} cannot be a namespace (lower-case letters, digits and '-')")
+    return tuple(chosen) or None
+
+
+def lease_name(given: str | None, chosen: Iterable[str]) -> str:
+    """The Lease's name. With the machine reconciler among us it is the one that 5-Spot uses, so that the two exclude
+    each other; otherwise it follows from the providers, so that deployments of different ones do not."""
+    names = sorted(chosen)
+    if given:
+        return given
+    return "5spot-leader" if _MACHINE_CONTROLLER in names else f"5spot-{'-'.join(names)}-leader"
+
+
+def api_version(text: str | None) -> str | None:
+    """The version in ``CAPI_MACHINE_API_VERSION``; a group before a ``/`` is dropped, "" is none.
+
+    :raises ConfigError: it is no Kubernetes API version.
+    """
+    version = (text or "").rpartition("/")[2]
+    if not version:
+        return None
+    if _API_VERSION.fullmatch(version) is None:
+        raise ConfigError(f"CAPI_MACHINE_API_VERSION: {text!r} is no API version such as v1beta2")
+    return version
+
+
+def _split(texts: Sequence[str]) -> list[str]:
+    return [part.strip() for text in texts for part in text.split(",") if part.strip()]

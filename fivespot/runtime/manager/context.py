@@ -1,0 +1,58 @@
+"""What a manager hands to the factories of its controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from fivespot.runtime.clock import Chance, Clock, Offload
+
+from .plans import PlanBook
+
+if TYPE_CHECKING:
+    from fivespot.runtime.cache import Cache
+    from fivespot.runtime.client import Client
+    from fivespot.runtime.reconcile import Controller
+    from fivespot.runtime.telemetry import EventRecorder, Metrics
+
+__all__ = ["ControllerFactory", "ControllerSettings", "ManagerContext"]
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """What the person who started the manager asked of the controllers.
+
+    :param namespaces: the namespaces to work in; None for all.
+    :param dry_run: decide everything, write nothing.
+    :param force_finalizer_on_timeout: take the finalizer off an object whose clean-up is over time.
+    :param capi_version: the version of Cluster API's group to use when it is served; None lets the controller choose.
+    :param max_deletions_per_minute: a brake on deletions; None for no brake.
+    :param instance: who this process is, in events and metrics.
+    """
+
+    namespaces: tuple[str, ...] | None = None
+    dry_run: bool = False
+    force_finalizer_on_timeout: bool = False
+    capi_version: str | None = None
+    max_deletions_per_minute: int | None = None
+    instance: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerContext:
+    """Everything a controller may use. The cache runs when a factory is called."""
+
+    client: Client
+    cache: Cache
+    clock: Clock
+    chance: Chance
+    offload: Offload
+    metrics: Metrics
+    events: EventRecorder
+    settings: ControllerSettings = field(default_factory=ControllerSettings)
+    plans: PlanBook = field(default_factory=PlanBook)
+
+
+ControllerFactory: TypeAlias = "Callable[[ManagerContext], Controller]"
+"""Builds one controller, with its sources, without waiting for anything."""

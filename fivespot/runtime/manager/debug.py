@@ -1,0 +1,72 @@
+"""What the debug endpoints show, as plain data."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from fivespot.runtime.clock import Clock
+
+if TYPE_CHECKING:
+    from fivespot.runtime.cache import Cache
+    from fivespot.runtime.reconcile import Controller
+
+__all__ = ["informers", "queues", "tasks"]
+
+_QUEUE_ENTRIES = 10_000
+"""Keys shown per queue: enough to see what is wrong, few enough to encode in milliseconds."""
+
+
+def queues(controllers: Iterable[Controller]) -> dict[str, Any]:
+    """Per controller: whether it is ready, and the keys of its queue with their state."""
+    return {
+        controller.name: {
+            "ready": controller.ready,
+            "not_ready": controller.not_ready,
+            "keys": [
+                {**dataclasses.asdict(entry), "key": str(entry.key)}
+                for entry in controller.queue.snapshot()[:_QUEUE_ENTRIES]
+            ],
+        }
+        for controller in controllers
+    }
+
+
+def informers(cache: Cache, clock: Clock) -> list[dict[str, Any]]:
+    """The informers that run. Ages are in seconds."""
+    now = clock.monotonic()
+    return [
+        {
+            "resource": str(status.resource),
+            "namespace": status.namespace,
+            "selector": status.selector.query(),
+            "projection": status.projection.name,
+            "state": status.state,
+            "synced": status.synced,
+            "version": status.version,
+            "objects": status.objects,
+            "relists": status.relists,
+            "watches": status.watches,
+            "idle_for": None if status.last_activity is None else round(now - status.last_activity, 3),
+            "failing_for": None if status.error_since is None else round(now - status.error_since, 3),
+            "last_error": status.last_error,
+        }
+        for status in cache.informers()
+    ]
+
+
+def tasks() -> list[dict[str, str]]:
+    """Every task of the loop and the line it waits at."""
+    return sorted(
+        ({"name": task.get_name(), "at": _place(task)} for task in asyncio.all_tasks()), key=lambda task: task["name"]
+    )
+
+
+def _place(task: asyncio.Task[Any]) -> str:
+    stack = task.get_stack()
+    if not stack:
+        return ""
+    frame = stack[-1]
+    return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_qualname}"

@@ -1,0 +1,58 @@
+"""What a manager tells about itself: metrics, events and logs."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .logs import LogFormat, LogLimiter, configure
+from .tracing import NULL_TRACER, Tracer
+
+if TYPE_CHECKING:
+    from .correlation import EventLimits, ObjectRef
+    from .events import EventRecorder
+    from .families import Buckets, Cell, CounterFamily, GaugeFamily, HistogramFamily, Reading
+    from .metrics import CONTENT_TYPE, ControllerMetrics, Metrics, QueueMetrics
+
+__all__ = [
+    "CONTENT_TYPE",
+    "NULL_TRACER",
+    "Buckets",
+    "Cell",
+    "ControllerMetrics",
+    "CounterFamily",
+    "EventLimits",
+    "EventRecorder",
+    "GaugeFamily",
+    "HistogramFamily",
+    "LogFormat",
+    "LogLimiter",
+    "Metrics",
+    "ObjectRef",
+    "QueueMetrics",
+    "Reading",
+    "Tracer",
+    "configure",
+]
+
+_HOME = {
+    "CONTENT_TYPE": "metrics",
+    "Buckets": "families",
+    "Cell": "families",
+    "ControllerMetrics": "metrics",
+    "CounterFamily": "families",
+    "EventLimits": "correlation",
+    "EventRecorder": "events",
+    "GaugeFamily": "families",
+    "HistogramFamily": "families",
+    "Metrics": "metrics",
+    "ObjectRef": "correlation",
+    "QueueMetrics": "metrics",
+    "Reading": "families",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # prometheus_client is loaded only by those who count something: the cache and the client import the log helpers.
+
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOME[name]}", __name__), name)

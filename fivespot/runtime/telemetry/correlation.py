@@ -1,0 +1,324 @@
+"""Which events are worth a write: series, a spam filter per object, and a bounded list of what is to be written.
+
+Pure: instants come in as arguments. The rules are those of the field's event correlators: repeats of one event become
+a series (events.k8s.io/v1 ``series``), and one object gets 25 new events at once and one more every five minutes.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import heapq
+import re
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+__all__ = ["Correlator", "EventLimits", "EventType", "Fresh", "ObjectRef", "Outcome", "Record"]
+
+EventType = Literal["Normal", "Warning"]
+
+_NOTE_BYTES = 1024
+_WORD = 128
+"""Longest note, and longest reason, action and instance, that the API server takes (validation of events.k8s.io)."""
+
+_NAME = 253
+_SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRef:
+    """The object that an event is about. ``namespace`` is "" for a cluster-scoped one."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventLimits:
+    """How much may be written and remembered.
+
+    :param burst: events that one object may cause at once.
+    :param refill: seconds until one object may cause another.
+    :param settle: seconds between the first repeat of an event and the write that says so, so that a burst of
+        repeats is one write.
+    :param heartbeat: seconds between two later writes of one series.
+    :param series: seconds without a repeat after which the next one starts a new event.
+    :param pending: records that may wait for a write; more are dropped.
+    :param remembered: series, objects and tokens remembered, each; the ones seen longest ago are forgotten first.
+    :param attempts: how often one write is tried.
+    """
+
+    burst: int = 25
+    refill: float = 300.0
+    settle: float = 1.0
+    heartbeat: float = 300.0
+    series: float = 360.0
+    pending: int = 10_000
+    remembered: int = 4096
+    attempts: int = 5
+
+
+class Outcome(enum.Enum):
+    """What became of one event. The values of those that drop it are the ``reason`` label of the drop counter."""
+
+    QUEUED = "queued"
+    COUNTED = "counted"
+    REPEATED = "repeated"
+    SPAM = "spam"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """One call of the recorder."""
+
+    regarding: ObjectRef
+    type: EventType
+    reason: str
+    message: str
+    action: str
+    once: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """One Event object, existing or to be created, and what of it the server knows.
+
+    :ivar count: times the event happened; ``written`` is the count that the server has, 0 before the create.
+    """
+
+    event: Fresh
+    name: str
+    created: datetime
+    last: datetime
+    last_at: float
+    count: int = 1
+    written: int = 0
+    written_at: float = 0.0
+    attempts: int = 0
+    waiting: bool = False
+    in_flight: bool = False
+
+    @property
+    def namespace(self) -> str:
+        """Events about cluster-scoped objects live in ``default``, as the API server demands."""
+        return self.event.regarding.namespace or "default"
+
+    def body(self, controller: str, instance: str) -> dict[str, Any]:
+        """The whole object, for a create."""
+        event, regarding = self.event, self.event.regarding
+        body: dict[str, Any] = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": self.name, "namespace": self.namespace},
+            "eventTime": micro_time(self.created),
+            "reportingController": controller,
+            "reportingInstance": _cut(instance, _WORD),
+            "type": event.type,
+            "reason": _cut(event.reason, _WORD),
+            "action": _cut(event.action, _WORD),
+            "note": _cut(event.message, _NOTE_BYTES),
+            "regarding": {
+                "apiVersion": regarding.api_version,
+                "kind": regarding.kind,
+                "name": regarding.name,
+                "uid": regarding.uid,
+            },
+        }
+        if regarding.namespace:
+            body["regarding"]["namespace"] = regarding.namespace
+        if self.count > 1:
+            body["series"] = self.series()
+        return body
+
+    def series(self) -> dict[str, Any]:
+        """What a patch sets once the object exists; everything else of an event is immutable."""
+        return {"count": self.count, "lastObservedTime": micro_time(self.last)}
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    at: float
+
+
+@dataclass(slots=True)
+class Correlator:
+    """Takes events in, gives out the records to write, at most as many as the limits allow."""
+
+    limits: EventLimits = field(default_factory=EventLimits)
+    _series: OrderedDict[Hashable, Record] = field(default_factory=OrderedDict)
+    _buckets: OrderedDict[ObjectRef, _Bucket] = field(default_factory=OrderedDict)
+    _once: OrderedDict[tuple[str, str], None] = field(default_factory=OrderedDict)
+    _heap: list[tuple[float, int, Record]] = field(default_factory=list)
+    _sequence: int = 0
+    _unwritten: int = 0
+
+    @property
+    def unwritten(self) -> int:
+        """Events that the server has not heard of at all."""
+        return self._unwritten
+
+    @property
+    def waiting(self) -> int:
+        """Records that wait for their write; never above ``limits.pending``."""
+        return len(self._heap)
+
+    def seen(self, event: Fresh, at: float, now: datetime, unique: str) -> Outcome:
+        """Something happened.
+
+        :param at: monotonic seconds. :param now: wall clock, for the object.
+        :param unique: makes the name of a new Event differ from all others of its object.
+        """
+        if event.once:
+            token = (event.regarding.uid or str(event.regarding), event.once)
+            if token in self._once:
+                self._once.move_to_end(token)
+                return Outcome.REPEATED
+            outcome = self._queue(event, event_name(event.regarding.name, _digest(*token)), at, now)
+            if outcome is Outcome.QUEUED:
+                _remember(self._once, token, None, self.limits.remembered)
+            return outcome
+        record = self._series.get(event)
+        if record is not None and at - record.last_at <= self.limits.series:
+            self._series.move_to_end(event)
+            record.count += 1
+            record.last, record.last_at = now, at
+            self._schedule_repeat(record, at)
+            return Outcome.COUNTED
+        return self._queue(event, event_name(event.regarding.name, unique), at, now)
+
+    def next_due(self) -> float | None:
+        """The instant of the earliest write, or None when nothing waits."""
+        return self._heap[0][0] if self._heap else None
+
+    def take(self, at: float) -> Record | None:
+        """A record whose write is due. Answer with :meth:`written`, :meth:`refused`, :meth:`vanished` or
+        :meth:`failed`."""
+        while self._heap and self._heap[0][0] <= at:
+            record = heapq.heappop(self._heap)[2]
+            record.waiting = False
+            if record.written and not self._spend(record.event.regarding, at):
+                # A series keeps its place: its count is written when the object may speak again.
+                self._push(record, at + self._until_token(record.event.regarding))
+                continue
+            record.in_flight = True
+            return record
+        return None
+
+    def written(self, record: Record, count: int, at: float) -> None:
+        """The server has the record with that count."""
+        if not record.written:
+            self._unwritten -= 1
+        record.in_flight = False
+        record.written, record.written_at, record.attempts = count, at, 0
+        if record.count > count and not record.event.once:
+            self._schedule_repeat(record, at)
+
+    def failed(self, record: Record, at: float, delay: float) -> bool:
+        """The write failed in a way that another try may mend. False: the tries are used up, the record is dropped."""
+        record.attempts += 1
+        if record.attempts >= self.limits.attempts:
+            self.refused(record)
+            return False
+        record.in_flight = False
+        self._push(record, at + delay)
+        return True
+
+    def refused(self, record: Record) -> None:
+        """The server will never take it: forget the record, so that a later event starts anew."""
+        record.in_flight = False
+        if not record.written:
+            self._unwritten -= 1
+        if record.event.once:
+            self._once.pop((record.event.regarding.uid or str(record.event.regarding), record.event.once), None)
+        elif self._series.get(record.event) is record:
+            del self._series[record.event]
+
+    def vanished(self, record: Record, at: float, unique: str) -> None:
+        """The Event is gone (the server keeps events for an hour): the series goes on in a new object."""
+        record.in_flight = False
+        record.name = event_name(record.event.regarding.name, unique)
+        record.created, record.written = record.last, 0
+        self._unwritten += 1
+        self._push(record, at)
+
+    def _queue(self, event: Fresh, name: str, at: float, now: datetime) -> Outcome:
+        if len(self._heap) >= self.limits.pending:
+            return Outcome.FULL
+        if not self._spend(event.regarding, at):
+            return Outcome.SPAM
+        record = Record(event, name, now, now, at)
+        self._unwritten += 1
+        if not event.once:
+            _remember(self._series, event, record, self.limits.remembered)
+        self._push(record, at)
+        return Outcome.QUEUED
+
+    def _schedule_repeat(self, record: Record, at: float) -> None:
+        if record.waiting or record.in_flight or not record.written or len(self._heap) >= self.limits.pending:
+            return
+        wait = self.limits.settle if record.written == 1 else max(0.0, record.written_at + self.limits.heartbeat - at)
+        self._push(record, at + wait)
+
+    def _push(self, record: Record, due: float) -> None:
+        self._sequence += 1
+        record.waiting = True
+        heapq.heappush(self._heap, (due, self._sequence, record))
+
+    def _bucket(self, regarding: ObjectRef, at: float) -> _Bucket:
+        bucket = self._buckets.get(regarding)
+        if bucket is None:
+            bucket = _Bucket(self.limits.burst, at)
+            _remember(self._buckets, regarding, bucket, self.limits.remembered)
+        else:
+            self._buckets.move_to_end(regarding)
+            bucket.tokens = min(self.limits.burst, bucket.tokens + (at - bucket.at) / self.limits.refill)
+            bucket.at = at
+        return bucket
+
+    def _spend(self, regarding: ObjectRef, at: float) -> bool:
+        bucket = self._bucket(regarding, at)
+        # A hair less than one, so that waiting exactly as long as told is enough in floating point.
+        if bucket.tokens < 1 - 1e-9:
+            return False
+        bucket.tokens = max(0.0, bucket.tokens - 1)
+        return True
+
+    def _until_token(self, regarding: ObjectRef) -> float:
+        return max(0.0, 1 - self._buckets[regarding].tokens) * self.limits.refill
+
+
+def micro_time(instant: datetime) -> str:
+    """``metav1.MicroTime``: UTC with six decimals."""
+    return instant.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def event_name(regarding: str, unique: str) -> str:
+    """A name for an Event: that of its object, cut where needed, and a part that makes it unique."""
+    stem = regarding if _SUBDOMAIN.fullmatch(regarding) else "object"
+    return f"{stem[: _NAME - 1 - len(unique)].rstrip('.-')}.{unique}"
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:16]
+
+
+def _cut(text: str, limit: int) -> str:
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= limit:
+        return raw.decode()
+    return raw[: limit - 3].decode("utf-8", "ignore") + "..."
+
+
+def _remember(memory: OrderedDict[Any, Any], key: Hashable, value: object, limit: int) -> None:
+    memory[key] = value
+    memory.move_to_end(key)
+    while len(memory) > limit:
+        memory.popitem(last=False)
