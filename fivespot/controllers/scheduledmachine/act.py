@@ -179,7 +179,8 @@ class Actor:
             )
         if ours:
             raise error
-        message = f"{resource.kind} {key} exists and is not ours: delete it, or create the ScheduledMachine under another name"
+        remedy = "delete it, or create the ScheduledMachine under another name"
+        message = f"{resource.kind} {key} exists and is not ours: {remedy}"
         return Refused(Reason.MACHINE_CREATION_FAILED, message, stalled=True)
 
     async def _patch(self, s: Snapshot, step: PatchMachine, machines: Resource, outcome: Outcome) -> None:

@@ -6,7 +6,6 @@ from typing import Final
 
 import msgspec
 
-from fivespot.api import names
 from fivespot.runtime.objects import Object, Projection
 
 from .model import ClusterView, Known
@@ -24,13 +23,10 @@ class _Cluster(msgspec.Struct, gc=False, omit_defaults=True):
 
 _decoder = msgspec.json.Decoder(_Cluster)
 
-CLUSTER: Final = Projection.fields("cluster", _Cluster, annotations=frozenset({names.ANNOTATION_PAUSED}))
+CLUSTER: Final = Projection.fields("cluster", _Cluster, annotations=frozenset())
 
 
 def read_cluster(obj: Object) -> ClusterView:
     """Read a Cluster from what :data:`CLUSTER` keeps of it."""
     spec = obj.decode_as(_decoder).spec
-    paused = spec is not None and bool(spec.paused)
-    # The annotation is Cluster API's other way to pause a Cluster object.
-    paused = paused or names.ANNOTATION_PAUSED in obj.head.annotations
-    return ClusterView(Known.YES, paused=paused, deleting=obj.head.deleting)
+    return ClusterView(Known.YES, paused=spec is not None and bool(spec.paused), deleting=obj.head.deleting)

@@ -33,7 +33,9 @@ KNOWN_VERSIONS = ("v1beta2", "v1beta1")
 CONTRACT_LABELS = tuple(f"{names.CLUSTER_API_GROUP}/{version}" for version in KNOWN_VERSIONS)
 
 
-def named_kinds(spec: SpecView, memory: StatusMemory, machine: MachineView | None) -> Iterator[tuple[Slot, GroupKind, str]]:
+def named_kinds(
+    spec: SpecView, memory: StatusMemory, machine: MachineView | None
+) -> Iterator[tuple[Slot, GroupKind, str]]:
     """The kinds that children of one ScheduledMachine can have, each once, the template's first.
 
     What is to be deleted is never derived from spec alone (contract B2.3), so the Machine's own references and those
@@ -42,7 +44,11 @@ def named_kinds(spec: SpecView, memory: StatusMemory, machine: MachineView | Non
     seen = set()
     for slot, template, refs in (
         (Slot.BOOTSTRAP, spec.bootstrap, (machine.bootstrap if machine else None, memory.bootstrap)),
-        (Slot.INFRASTRUCTURE, spec.infrastructure, (machine.infrastructure if machine else None, memory.infrastructure)),
+        (
+            Slot.INFRASTRUCTURE,
+            spec.infrastructure,
+            (machine.infrastructure if machine else None, memory.infrastructure),
+        ),
     ):
         candidates = [(template.group_kind, template.version)] if template else []
         candidates += [(ref.group_kind, "") for ref in refs if ref is not None]
@@ -70,8 +76,20 @@ class Observer:
         self._providers = providers
         self._children = children
         self._capi_version = capi_version
+        self._seen: dict[GroupKind, KindState | KindAbsent | KindUnknown] = {}
         self.machines: Informer | None = None
         self.clusters: Informer | None = None
+
+    def looked_up(self, group: str) -> list[tuple[GroupKind, KindState | KindAbsent | KindUnknown]]:
+        """The kinds of a group that decisions rested on, and what was known of them then."""
+        return [(group_kind, state) for group_kind, state in self._seen.items() if group_kind.group == group]
+
+    def forget_kind(self, group_kind: GroupKind) -> None:
+        self._seen.pop(group_kind, None)
+
+    def _lookup(self, group_kind: GroupKind) -> KindState | KindAbsent | KindUnknown:
+        state = self._seen[group_kind] = self._kinds.lookup(group_kind)
+        return state
 
     def look(self, head: Head, spec: SpecView, memory: StatusMemory) -> World:
         """Everything around one ScheduledMachine."""
@@ -103,7 +121,7 @@ class Observer:
     def read_schedule(self, namespace: str, reference: Reference) -> Reading:
         """A7, A15: the verdict of a provider, or why there is none, in the order of the contract."""
         group_kind = GroupKind(names.PROVIDER_GROUP, reference.kind)
-        state = self._kinds.lookup(group_kind)
+        state = self._lookup(group_kind)
         if isinstance(state, KindUnknown):
             return Unreadable(f"the definition of {group_kind} cannot be read: {state.why}")
         if isinstance(state, KindAbsent):
@@ -141,7 +159,7 @@ class Observer:
         version = machine_version(state, self._capi_version)
         if not version:
             served = ", ".join(state.served) or "none"
-            why = f"no served version of Machines is known to this release (served: {served}): v1beta2 or v1beta1 is needed"
+            why = f"Machines are served at {served}; this release knows {' and '.join(KNOWN_VERSIONS)}"
             return ClusterApi(Known.YES, why=why)
         return ClusterApi(Known.YES, version)
 
@@ -172,7 +190,7 @@ class Observer:
     ) -> tuple[Child | None, str, bool]:
         """The object of one kind under our name; or why that is not known, and whether reading was refused."""
         self._kinds.watch_group(group_kind.group)
-        state = self._kinds.lookup(group_kind)
+        state = self._lookup(group_kind)
         if isinstance(state, KindUnknown):
             return None, f"the definition of {group_kind} cannot be read: {state.why}", False
         if isinstance(state, KindAbsent) or not state.established or not state.served:
@@ -198,7 +216,7 @@ class Observer:
 
     def _template(self, template: TemplateKind) -> TemplateState:
         """B2.4: Cluster API admits a Machine whose kinds it cannot handle, and then never lets it go."""
-        state = self._kinds.lookup(template.group_kind)
+        state = self._lookup(template.group_kind)
         kind, group = template.group_kind.kind, template.group_kind.group
         if isinstance(state, KindUnknown):
             return TemplateState(Known.UNKNOWN, f"the definition of {template} cannot be read: {state.why}")
@@ -231,4 +249,3 @@ def machine_version(state: KindState, wanted: str | None) -> str:
     if state.storage in state.served and state.storage in KNOWN_VERSIONS:
         return state.storage
     return next((version for version in KNOWN_VERSIONS if version in state.served), "")
-

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from fivespot.api import ConditionType, Phase, Reason
 from fivespot.contract import PROVIDER_UNREADABLE, RESOLVED, Display, Resolved, Unreadable, Unresolved
-from fivespot.runtime.objects import Condition, find_condition, rfc3339, set_conditions
+from fivespot.runtime.objects import Condition, ConditionStatus, find_condition, rfc3339, set_conditions
 
 from .machine import MachineView
 from .model import Child, Known, Snapshot
@@ -215,9 +215,8 @@ def _schedule_conditions(s: Snapshot, plan: Plan) -> list[Condition]:
     }[plan.want]
     if isinstance(reading, Unresolved) and not decided:
         who = "the last known verdict is held" if plan.belief.known else f"{s.spec.schedule} has never given a verdict"
-    conditions.append(
-        Condition(ConditionType.SCHEDULED, "True" if scheduled == "True" else "False", plan.want.value, who)
-    )
+    scheduled: ConditionStatus = "False" if plan.want.down else "True"
+    conditions.append(Condition(ConditionType.SCHEDULED, scheduled, plan.want.value, who))
     return conditions
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,7 +18,7 @@ from fivespot.runtime.objects import GroupKind, group_of, version_of
 
 from .children import template_hash
 
-__all__ = ["SpecView", "TemplateKind", "read_spec"]
+__all__ = ["SpecView", "TemplateKind", "read_references", "read_spec"]
 
 _DURATION = re.compile(r"([0-9]{1,6})([smh])", re.ASCII)
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -62,6 +62,18 @@ class SpecView:
         return self.drain_timeout > timedelta(0)
 
 
+def read_references(body: Mapping[str, Any]) -> SpecView:
+    """Only what the spec refers to: schedule, Cluster and template kinds. Cheap enough for every event."""
+    spec = _mapping(body.get("spec"))
+    schedule = _mapping(spec.get("schedule"))
+    return SpecView(
+        schedule=Reference(_text(schedule.get("kind")), _text(schedule.get("name"))),
+        cluster=_text(spec.get("clusterName")),
+        bootstrap=_template(spec.get("bootstrapSpec")),
+        infrastructure=_template(spec.get("infrastructureSpec")),
+    )
+
+
 def read_spec(body: Mapping[str, Any]) -> SpecView:
     """Read a stored ScheduledMachine. Never raises for what the object holds."""
     problems: tuple[str, ...] = ()
@@ -69,19 +81,16 @@ def read_spec(body: Mapping[str, Any]) -> SpecView:
         validate_machine(body)
     except InvalidObject as error:
         problems = tuple(str(problem) for problem in error.problems)
-    spec = _mapping(body.get("spec"))
-    bootstrap, infrastructure = _template(spec.get("bootstrapSpec")), _template(spec.get("infrastructureSpec"))
+    refers = read_references(body)
+    bootstrap, infrastructure = refers.bootstrap, refers.infrastructure
     if bootstrap is not None and infrastructure is not None and bootstrap.group_kind == infrastructure.group_kind:
         problems += ("spec.infrastructureSpec.kind: must differ from bootstrapSpec.kind, both objects have one name",)
-    schedule = _mapping(spec.get("schedule"))
+    spec = _mapping(body.get("spec"))
     priority = spec.get("priority", 50)
-    return SpecView(
-        schedule=Reference(_text(schedule.get("kind")), _text(schedule.get("name"))),
+    return replace(
+        refers,
         enabled=spec.get("enabled") is not False,
         kill_switch=spec.get("killSwitch") is True,
-        cluster=_text(spec.get("clusterName")),
-        bootstrap=bootstrap,
-        infrastructure=infrastructure,
         priority=priority if isinstance(priority, int) else 50,
         grace=_duration(spec.get("gracefulShutdownTimeout")),
         drain_timeout=_duration(spec.get("nodeDrainTimeout")),

@@ -1,0 +1,116 @@
+"""The machine controller's own metrics, with the names of the existing 5-Spot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from fivespot.contract import Resolved, Unreadable
+from fivespot.runtime.objects import Key
+from fivespot.runtime.telemetry import Metrics
+
+from .model import Snapshot
+from .plan import Plan
+
+__all__ = ["MachineMetrics"]
+
+_SECONDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class MachineMetrics:
+    """Counts what the controller does; the gauges of state are computed at scrape, by the leader only.
+
+    Names of objects are no labels here: their number has no bound.
+    """
+
+    def __init__(self, metrics: Metrics, phases: Callable[[], Iterable[str]]) -> None:
+        self._runs = metrics.counter("fivespot_reconciliations_total", "Reconciles by phase.", ("phase", "result"))
+        self._seconds = metrics.histogram(
+            "fivespot_reconciliation_duration_seconds", "Length of reconciles by phase.", ("phase",), _SECONDS
+        )
+        self._evaluations = metrics.counter("fivespot_schedule_evaluations_total", "Schedule verdicts.", ("result",))
+        self._kills = metrics.counter("fivespot_kill_switch_activations_total", "Activations of a kill switch.").child()
+        self._errors = metrics.counter("fivespot_errors_total", "Errors by type.", ("error_type",))
+        self._timeouts = metrics.counter(
+            "fivespot_finalizer_cleanup_timeouts_total", "Deletions that outlasted their limit."
+        ).child()
+        labels = ("namespace", "kind")
+        self._resolutions = metrics.counter(
+            "fivespot_spot_schedule_resolutions_total", "Resolutions of schedule references.", (*labels, "result")
+        )
+        self._resolution_errors = metrics.counter(
+            "fivespot_spot_schedule_resolution_errors_total", "Evaluations without a verdict.", (*labels, "reason")
+        )
+        self._transitions = metrics.counter(
+            "fivespot_spot_schedule_transitions_total", "Changes of a schedule's verdict.", labels
+        )
+        self._replacements = metrics.counter(
+            "fivespot_machine_replacements_total", "Machines replaced unasked.", ("namespace", "reason")
+        )
+        self._unresolved: dict[Key, tuple[str, str, str]] = {}
+        metrics.reading(
+            "fivespot_scheduled_machines_unresolved",
+            "ScheduledMachines whose schedule gives no verdict.",
+            (*labels, "reason"),
+            lambda: [(found, float(count)) for found, count in Counter(self._unresolved.values()).items()],
+            leader_only=True,
+        )
+        metrics.reading(
+            "fivespot_machines_by_phase",
+            "ScheduledMachines by phase.",
+            ("phase",),
+            lambda: [((phase,), float(count)) for phase, count in Counter(phases()).items()],
+            leader_only=True,
+        )
+        metrics.reading(
+            "fivespot_machines_active",
+            "ScheduledMachines in phase Active.",
+            (),
+            lambda: [((), float(sum(phase == "Active" for phase in phases())))],
+            leader_only=True,
+        )
+
+    def evaluated(self, s: Snapshot, plan: Plan) -> None:
+        """A8, A15: one evaluation of the schedule."""
+        key, kind = Key(s.head.namespace, s.head.name), s.spec.schedule.kind
+        reading = s.world.reading
+        if isinstance(reading, Unreadable):
+            self._errors.child("provider_unreadable").inc()
+            self._unresolved.pop(key, None)
+            return
+        self._evaluations.child("active" if plan.belief.active else "inactive").inc()
+        if isinstance(reading, Resolved):
+            self._resolutions.child(key.namespace, kind, "active" if reading.active else "inactive").inc()
+            self._unresolved.pop(key, None)
+            return
+        self._resolutions.child(key.namespace, kind, "unresolved").inc()
+        self._resolution_errors.child(key.namespace, kind, reading.reason).inc()
+        self._unresolved[key] = (key.namespace, kind, reading.reason)
+
+    def reported(self, s: Snapshot, plan: Plan) -> None:
+        """What changed with a status that was written."""
+        before = s.memory.schedule.active if s.memory.schedule is not None else None
+        if isinstance(s.world.reading, Resolved) and before is (not s.world.reading.active):
+            self._transitions.child(s.head.namespace, s.spec.schedule.kind).inc()
+        if plan.want.value == "KillSwitchActivated" and s.memory.scheduled_reason != plan.want.value:
+            self._kills.inc()
+        if plan.replacement:
+            self._replacements.child(s.head.namespace, plan.replacement).inc()
+
+    def refused(self, reason: str) -> None:
+        """The API server would not do a step."""
+        self._errors.child(reason).inc()
+
+    def overdue(self) -> None:
+        self._timeouts.inc()
+
+    def finished(self, phase: str, seconds: float, *, failed: bool = False, error: str = "") -> None:
+        """One run of the reconciler."""
+        self._runs.child(phase, "failure" if failed else "success").inc()
+        self._seconds.child(phase).observe(seconds)
+        if error:
+            self._errors.child(error).inc()
+
+    def forget(self, key: Key) -> None:
+        self._unresolved.pop(key, None)

@@ -1,0 +1,63 @@
+"""Remembers what the API server refused, so that it is not asked again before something relevant changes."""
+
+from __future__ import annotations
+
+from fivespot.runtime.clock import Chance
+from fivespot.runtime.objects import Key
+
+from .model import Refusal, Snapshot
+from .report import Refused
+from .timings import Timings
+
+__all__ = ["Refusals", "fingerprint"]
+
+
+class Refusals:
+    """One entry for each object in trouble; an entry goes with its object or its trouble."""
+
+    def __init__(self, timings: Timings, chance: Chance) -> None:
+        self._timings = timings
+        self._chance = chance
+        self._found: dict[Key, Refusal] = {}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def current(self, key: Key, print_: str) -> Refusal | None:
+        """The refusal that still stands: nothing relevant has changed since."""
+        found = self._found.get(key)
+        return found if found is not None and found.fingerprint == print_ else None
+
+    def note(self, key: Key, refused: Refused, print_: str, monotonic: float) -> float:
+        """Remember a refusal; the answer is the wait before the next try, in seconds."""
+        before = self._found.get(key)
+        attempt = before.attempt + 1 if before is not None and before.message == refused.message else 1
+        jitter = 1 + self._chance.uniform(-self._timings.refusal_jitter, self._timings.refusal_jitter)
+        seconds = self._timings.refusal_delay(attempt) * jitter
+        self._found[key] = Refusal(
+            print_, attempt, monotonic + seconds, refused.reason, refused.message, refused.stalled
+        )
+        return seconds
+
+    def forget(self, key: Key) -> None:
+        self._found.pop(key, None)
+
+
+def fingerprint(s: Snapshot) -> str:
+    """Everything that could make the next try of a refused step end differently, as far as it can be watched."""
+    world = s.world
+    children = sorted((str(c.group_kind), c.head.uid, c.deleting, c.ours) for c in world.children)
+    machine = (world.machine.head.uid, world.machine.deleting) if world.machine else None
+    parts = (
+        s.head.uid,
+        s.head.generation,
+        s.head.deleting,
+        world.capi,
+        world.cluster,
+        world.templates,
+        machine,
+        children,
+        type(world.reading).__name__,
+        getattr(world.reading, "active", None),
+    )
+    return repr(parts)

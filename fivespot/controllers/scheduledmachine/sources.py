@@ -1,0 +1,119 @@
+"""Where the keys of ScheduledMachines come from: the machine itself, its children, its schedule, its Cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from fivespot.api import names
+from fivespot.contract import cut_provider
+from fivespot.runtime.cache import Informer
+from fivespot.runtime.objects import Change, ChangeType, GroupKind, Head, Object, Projection, Resource
+
+from .memory import read_memory
+from .observe import named_kinds
+from .spec import read_references
+
+__all__ = [
+    "CHILDREN",
+    "INDEX_CLUSTER",
+    "INDEX_KIND",
+    "INDEX_SCHEDULE",
+    "PROVIDER",
+    "SCHEDULED_MACHINES",
+    "add_indexes",
+    "child_changed",
+    "kept_part_changed",
+    "own_spec_changed",
+    "phase_of",
+    "schedule_value",
+]
+
+SCHEDULED_MACHINES: Final = Resource(names.GROUP, names.VERSION, names.PLURAL, names.KIND)
+
+CHILDREN: Final = Projection(
+    "child",
+    annotations=frozenset({names.ANNOTATION_UID, names.ANNOTATION_SCHEDULE_REF, names.ANNOTATION_TEMPLATE_HASH}),
+    metadata_only=True,
+)
+"""Bootstrap and infrastructure objects: their bodies are never needed and may hold credentials."""
+
+PROVIDER: Final = Projection("provider", cut_provider, frozenset())
+"""Schedule providers: the contract forbids reading more than these fields of status."""
+
+INDEX_SCHEDULE: Final = "schedule"
+INDEX_CLUSTER: Final = "cluster"
+INDEX_KIND: Final = "kind"
+
+
+def add_indexes(machines: Informer) -> None:
+    """Index ScheduledMachines by what they refer to."""
+    machines.add_index(INDEX_SCHEDULE, _by_schedule)
+    machines.add_index(INDEX_CLUSTER, _by_cluster)
+    machines.add_index(INDEX_KIND, _by_kind)
+
+
+def schedule_value(namespace: str, kind: str, name: str) -> str:
+    return f"{namespace}/{kind}/{name}"
+
+
+def _by_schedule(change: Change) -> Iterable[str]:
+    schedule = read_references(change.body).schedule
+    return (schedule_value(change.head.namespace, schedule.kind, schedule.name),)
+
+
+def _by_cluster(change: Change) -> Iterable[str]:
+    return (f"{change.head.namespace}/{read_references(change.body).cluster}",)
+
+
+def _by_kind(change: Change) -> Iterable[str]:
+    spec, memory = read_references(change.body), read_memory(change.body)
+    yield str(GroupKind(names.PROVIDER_GROUP, spec.schedule.kind))
+    for _, group_kind, _ in named_kinds(spec, memory, None):
+        yield str(group_kind)
+
+
+def own_spec_changed(change: Change) -> bool:
+    """Whether a change of a ScheduledMachine asks for a run: anything but the echo of our own write."""
+    return not change.own or change.type is not ChangeType.MODIFIED or _meta(change.head) != _meta_of(change)
+
+
+def kept_part_changed(change: Change) -> bool:
+    """Whether the part of an object that is kept, or its owners, labels or deletion, changed."""
+    old = change.old
+    if change.type is not ChangeType.MODIFIED or old is None:
+        return True
+    return old.raw != change.object.raw or _meta(old.head) != _meta(change.head)
+
+
+def child_changed(change: Change) -> bool:
+    """Whether an object that is kept as a head alone changed in what decides about it."""
+    old = change.old
+    return change.type is not ChangeType.MODIFIED or old is None or _meta(old.head) != _meta(change.head)
+
+
+class _Status(msgspec.Struct, gc=False):
+    phase: str = ""
+
+
+class _Phase(msgspec.Struct, gc=False):
+    status: _Status | None = None
+
+
+_phase_decoder = msgspec.json.Decoder(_Phase)
+
+
+def phase_of(obj: Object) -> str:
+    """The phase that a ScheduledMachine reports, Pending before its first report."""
+    status = obj.decode_as(_phase_decoder).status
+    return (status.phase if status is not None else "") or "Pending"
+
+
+def _meta(head: Head) -> tuple[object, ...]:
+    return head.uid, head.generation, head.deleting, head.finalizers, head.labels, head.annotations, head.owners
+
+
+def _meta_of(change: Change) -> tuple[object, ...]:
+    return _meta(change.old.head) if change.old is not None else ()

@@ -1,0 +1,150 @@
+"""Builds the ScheduledMachine controller: reconciler, sources and metrics, ready for a manager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from fivespot.api import names
+from fivespot.runtime.cache import Informer
+from fivespot.runtime.manager import ManagerContext
+from fivespot.runtime.objects import Change, ChangeType, GroupKind, Key, Resource
+from fivespot.runtime.reconcile import Controller
+
+from .cluster import CLUSTER
+from .controller import CONTROLLER, MachineReconciler
+from .dynamic import DynamicKinds
+from .machine import MACHINE
+from .metrics import MachineMetrics
+from .observe import CLUSTER_KIND, MACHINE_KIND, Observer
+from .sources import (
+    CHILDREN,
+    INDEX_CLUSTER,
+    INDEX_KIND,
+    INDEX_SCHEDULE,
+    PROVIDER,
+    SCHEDULED_MACHINES,
+    add_indexes,
+    child_changed,
+    kept_part_changed,
+    own_spec_changed,
+    phase_of,
+    schedule_value,
+)
+from .timings import Timings
+
+__all__ = ["build"]
+
+
+def build(context: ManagerContext, timings: Timings | None = None) -> Controller:
+    """The controller of ScheduledMachines.
+
+    Static sources are ScheduledMachines, Machines and Clusters; the kinds of schedules and of children are read from
+    when the first object names them until the last one that does is gone.
+    """
+    return _Wiring(context, timings or Timings()).controller
+
+
+class _Wiring:
+    def __init__(self, context: ManagerContext, timings: Timings) -> None:
+        cache = context.cache
+        self._kinds = cache.kinds
+        self._kinds.watch_group(names.PROVIDER_GROUP)
+        self._kinds.watch_group(names.CLUSTER_API_GROUP)
+        self._machines = cache.informer(SCHEDULED_MACHINES)
+        add_indexes(self._machines)
+        self._providers = DynamicKinds(cache, PROVIDER, self._provider_changed, self._kind_changed)
+        self._children = DynamicKinds(cache, CHILDREN, self._child_changed, self._kind_changed)
+        self._observer = Observer(
+            self._kinds, self._providers, self._children, capi_version=context.settings.capi_version
+        )
+        metrics = MachineMetrics(context.metrics, self._phases)
+        self._reconciler = MachineReconciler(context, self._machines, self._observer, metrics, timings)
+        self.controller = Controller(
+            CONTROLLER,
+            self._reconciler,
+            clock=context.clock,
+            chance=context.chance,
+            workers=16,
+            priority=self._reconciler.priority,
+            metrics=context.metrics.controller(CONTROLLER),
+            queue_metrics=context.metrics.queue(CONTROLLER),
+        )
+        self._add_sources(context)
+
+    def _add_sources(self, context: ManagerContext) -> None:
+        cache = context.cache
+
+        def open_machines(resource: Resource) -> Informer:
+            version = self._observer.cluster_api().version or resource.version
+            self._observer.machines = cache.informer(replace(resource, version=version), projection=MACHINE)
+            return self._observer.machines
+
+        def open_clusters(resource: Resource) -> Informer:
+            self._observer.clusters = cache.informer(resource, projection=CLUSTER)
+            return self._observer.clusters
+
+        self.controller.watches(self._machines, predicate=own_spec_changed)
+        self._machines.subscribe(self._close_unnamed)
+        self.controller.watches_kind(
+            self._kinds, MACHINE_KIND, open_machines, self._by_name, predicate=kept_part_changed
+        )
+        self.controller.watches_kind(
+            self._kinds, CLUSTER_KIND, open_clusters, self._by_cluster, predicate=kept_part_changed
+        )
+        self._kinds.subscribe(self._group_changed)
+
+    # Mappers -----------------------------------------------------------------------------------------------------
+
+    def _by_name(self, change: Change) -> Iterable[Key]:
+        # Children have the name of their ScheduledMachine, and a foreign object of that name matters as well.
+        return (change.key,) if self._machines.get(change.key) is not None else ()
+
+    def _by_cluster(self, change: Change) -> Iterable[Key]:
+        return self._machines.keys_by_index(INDEX_CLUSTER, f"{change.key.namespace}/{change.key.name}")
+
+    def _provider_changed(self, group_kind: GroupKind, change: Change) -> None:
+        if kept_part_changed(change):
+            value = schedule_value(change.key.namespace, group_kind.kind, change.key.name)
+            for key in self._machines.keys_by_index(INDEX_SCHEDULE, value):
+                self.controller.enqueue(key)
+
+    def _child_changed(self, _: GroupKind, change: Change) -> None:
+        if child_changed(change):
+            for key in self._by_name(change):
+                self.controller.enqueue(key)
+
+    # Kinds that come and go --------------------------------------------------------------------------------------
+
+    def _kind_changed(self, group_kind: GroupKind) -> None:
+        for key in self._machines.keys_by_index(INDEX_KIND, str(group_kind)):
+            self.controller.enqueue(key)
+
+    def _group_changed(self, group: str) -> None:
+        self._providers.refresh(group)
+        self._children.refresh(group)
+        if group == names.CLUSTER_API_GROUP:
+            for obj in self._machines.list():
+                self.controller.enqueue(obj.key)
+        for group_kind, before in self._observer.looked_up(group):
+            if self._kinds.lookup(group_kind) != before:
+                self._observer.forget_kind(group_kind)
+                self._kind_changed(group_kind)
+
+    def _close_unnamed(self, change: Change) -> None:
+        """Stop reading kinds that no ScheduledMachine names any more."""
+        if change.type is ChangeType.ADDED or (
+            change.type is ChangeType.MODIFIED
+            and change.old is not None
+            and change.old.head.generation == change.head.generation
+        ):
+            return
+        for dynamic in (self._providers, self._children):
+            for group_kind in dynamic.kinds():
+                if not self._machines.keys_by_index(INDEX_KIND, str(group_kind)):
+                    dynamic.close(group_kind)
+                    self._observer.forget_kind(group_kind)
+
+    def _phases(self) -> Iterator[str]:
+        for obj in self._machines.list():
+            yield phase_of(obj)
