@@ -1,0 +1,22 @@
+"""Shared caches of API objects: listed, watched, indexed, and in step with this process's own writes."""
+
+from .cache import Cache
+from .index import IndexFunction
+from .informer import Informer, Subscription
+from .kinds import KindAbsent, Kinds, KindState, KindUnknown
+from .reflector import ReflectorSettings
+from .shared import Handler, InformerStatus
+
+__all__ = [
+    "Cache",
+    "Handler",
+    "IndexFunction",
+    "Informer",
+    "InformerStatus",
+    "KindAbsent",
+    "KindState",
+    "KindUnknown",
+    "Kinds",
+    "ReflectorSettings",
+    "Subscription",
+]

@@ -1,0 +1,318 @@
+"""Does what the state machine of :mod:`.reflector` says, against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import structlog
+
+from fivespot.runtime.client import Client, Watch, WatchEnd, WatchEnded
+from fivespot.runtime.clock import Chance, Clock
+from fivespot.runtime.errors import ApiError, ProtocolError, TransportError
+from fivespot.runtime.objects import Key, decode_head, parse_version
+from fivespot.runtime.telemetry import LogLimiter
+
+from .burst import Burst
+from .reflector import (
+    BackingOff,
+    Begin,
+    Commit,
+    Course,
+    Effect,
+    FetchPage,
+    Follow,
+    Happening,
+    InitialEnd,
+    ListFailed,
+    Nudged,
+    OpenWatch,
+    PageRead,
+    Rest,
+    Rested,
+    StreamStalled,
+    WatchOver,
+    advance,
+)
+from .shared import Shared
+
+__all__ = ["Driver"]
+
+_log = structlog.get_logger(__name__)
+_LOG_INTERVAL = 300.0
+"""Seconds between two records of one kind of failure while it lasts."""
+_INITIAL_END = "k8s.io/initial-events-end"
+
+
+class Driver:
+    """Keeps one store in step with the server until it is cancelled.
+
+    :param no_streaming: resources for which streaming lists have failed; shared by all drivers of a cache.
+    """
+
+    def __init__(self, client: Client, shared: Shared, *, clock: Clock, chance: Chance, no_streaming: set[str]) -> None:
+        self._client = client
+        self._shared = shared
+        self._settings = shared.settings
+        self._clock = clock
+        self._chance = chance
+        self._no_streaming = no_streaming
+        self._annotations = shared.projection.annotations
+        self._burst = Burst(shared.settings.burst_events, shared.settings.burst_seconds)
+        self._limiter = LogLimiter(_LOG_INTERVAL)
+        self._watch: Watch | None = None
+        self._opened_at = 0.0
+        self._received = 0
+
+    async def run(self) -> None:
+        shared = self._shared
+        streaming = self._settings.streaming and shared.resource.qualified not in self._no_streaming
+        course = Course(streaming=streaming)
+        happening: Happening | None = Begin()
+        try:
+            while happening is not None:
+                before = course
+                course, effects = advance(course, happening, self._settings, self._chance.random())
+                self._note(before, course, happening)
+                happening = None
+                for effect in effects:
+                    happening = await self._do(effect)
+        finally:
+            shared.state = "stopped"
+            shared.store.abandon()
+            await self._close()
+
+    async def _do(self, effect: Effect) -> Happening | None:
+        match effect:
+            case FetchPage(token):
+                return await self._fetch_page(token)
+            case OpenWatch(None):
+                return await self._stream()
+            case OpenWatch(version):
+                return await self._open(version) or await self._follow()
+            case Follow():
+                return await self._follow()
+            case Commit(version):
+                self._recovered()
+                await self._shared.swap(version)
+                return None
+            case Rest(seconds, until_served):
+                return await self._rest(seconds, until_served)
+
+    # Lists
+
+    async def _fetch_page(self, token: str) -> Happening:
+        shared = self._shared
+        if not token:
+            shared.nudged.clear()
+            shared.store.begin()
+        try:
+            page = await self._client.page(
+                shared.resource,
+                shared.namespace,
+                selector=shared.selector,
+                metadata_only=shared.projection.metadata_only,
+                limit=self._settings.page_size,
+                continue_token=token,
+                # The newest state, not what some server's cache has: a list must show all that is confirmed.
+                version=None,
+                match=None,
+            )
+            version = parse_version(page.version)
+            if token and page.continue_token == token:
+                raise ProtocolError(f"list {shared.resource.qualified}: the same continue token came twice")
+            for item in page.items:
+                self._stage(item)
+                await self._breathe()
+        except (ApiError, TransportError, ProtocolError) as error:
+            return ListFailed(error)
+        return PageRead(version, page.continue_token)
+
+    def _stage(self, raw: bytes | msgspec.Raw) -> None:
+        staging = self._shared.store.staging
+        head = decode_head(raw, self._annotations)
+        if not staging.reuse(head):
+            staging.put(Key(head.namespace, head.name), self._shared.make(raw, head))
+
+    async def _stream(self) -> Happening:
+        """A streaming list: all objects as events, then a bookmark that says so (KEP-3157)."""
+        shared = self._shared
+        shared.nudged.clear()
+        shared.store.begin()
+        refused = await self._open(None)
+        if refused is not None:
+            return refused
+        try:
+            async with asyncio.timeout(self._settings.stream_quiet) as limit:
+                return await self._read_initial(limit)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            await self._close()
+            return StreamStalled()
+
+    async def _read_initial(self, limit: asyncio.Timeout) -> Happening:
+        shared, watch = self._shared, self._watch
+        assert watch is not None
+        extended = self._opened_at
+        end = self._opened_at + self._settings.stream_total
+        try:
+            while True:
+                event = await watch.next()
+                self._received += 1
+                if event.type == "BOOKMARK":
+                    version, initial_end = _read_bookmark(event.object)
+                    if initial_end:
+                        return InitialEnd(version)
+                elif event.type == "DELETED":
+                    head = decode_head(event.object, self._annotations)
+                    shared.store.staging.drop(Key(head.namespace, head.name))
+                else:
+                    self._stage(event.object)
+                await self._breathe()
+                now = self._clock.monotonic()
+                if now - extended > 1.0:
+                    extended = now
+                    limit.reschedule(min(now + self._settings.stream_quiet, end))
+        except WatchEnded as ended:
+            return await self._over(ended.reason, ended)
+        except ProtocolError as error:
+            return await self._over(WatchEnd.GARBAGE, error)
+
+    # Watches
+
+    async def _open(self, version: int | None) -> Happening | None:
+        """Open a watch; None if it is open."""
+        shared = self._shared
+        self._received = 0
+        self._opened_at = self._clock.monotonic()
+        shared.nudged.clear()
+        try:
+            self._watch = await self._client.watch(
+                shared.resource,
+                shared.namespace,
+                selector=shared.selector,
+                metadata_only=shared.projection.metadata_only,
+                version="" if version is None else str(version),
+                initial_events=version is None,
+                server_timeout=self._chance.uniform(*self._settings.watch_timeout),
+            )
+        except WatchEnded as ended:
+            return await self._over(ended.reason, ended, opened=False)
+        self._opened_at = shared.last_activity = self._clock.monotonic()
+        shared.watches += 1
+        if version is not None:
+            self._recovered()
+        return None
+
+    async def _follow(self) -> Happening:
+        shared, watch, annotations = self._shared, self._watch, self._annotations
+        assert watch is not None
+        store = shared.store
+        try:
+            while True:
+                event = await watch.next()
+                self._received += 1
+                kind = event.type
+                if kind == "BOOKMARK":
+                    store.reach(_read_bookmark(event.object)[0])
+                else:
+                    head = decode_head(event.object, annotations)
+                    if kind == "DELETED":
+                        shared.dispatch(store.remove(shared.make(event.object, head)))
+                    else:
+                        key = store.admit(head)
+                        if key is not None:
+                            shared.dispatch(store.put(key, shared.make(event.object, head)))
+                now = shared.last_activity = self._clock.monotonic()
+                if self._burst.over(now):
+                    await asyncio.sleep(0)
+        except WatchEnded as ended:
+            return await self._over(ended.reason, ended)
+        except ProtocolError as error:
+            # A DELETED that cannot be read would leave its object here for ever: only a list can tell.
+            return await self._over(WatchEnd.GARBAGE, error)
+
+    async def _over(self, end: WatchEnd, error: Exception, *, opened: bool = True) -> WatchOver:
+        await self._close()
+        lasted = self._clock.monotonic() - self._opened_at if opened else 0.0
+        said = error.error if isinstance(error, WatchEnded) and error.error is not None else error
+        return WatchOver(end, said, self._received, lasted, self._shared.store.version, opened)
+
+    async def _close(self) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            await watch.close()
+
+    # Waiting
+
+    async def _breathe(self) -> None:
+        """Let other tasks run if it is time."""
+        now = self._shared.last_activity = self._clock.monotonic()
+        if self._burst.over(now):
+            await asyncio.sleep(0)
+
+    async def _rest(self, seconds: float, until_served: bool) -> Happening:
+        self._shared.store.abandon()
+        if not until_served:
+            await asyncio.sleep(seconds)
+            return Rested()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._shared.nudged.wait()
+        except TimeoutError:
+            return Rested()
+        return Nudged()
+
+    # What others see of it
+
+    def _note(self, before: Course, course: Course, happening: Happening) -> None:
+        shared = self._shared
+        shared.state = course.state.label
+        if before.streaming and not course.streaming:
+            self._no_streaming.add(shared.resource.qualified)
+            _log.info("streaming list not usable, listing in pages from now on", informer=str(shared))
+        if not isinstance(course.state, BackingOff):
+            return
+        match happening:
+            case ListFailed(error):
+                text = f"{error}"
+            case WatchOver(end=end, error=error):
+                if course.failures == 1 and end in {WatchEnd.CLEAN, WatchEnd.EXPIRED}:
+                    # Ends of these kinds are part of the protocol; only a row of them is a failure.
+                    return
+                text = f"{error}"
+            case _:
+                return
+        shared.failed(text)
+        kind = (type(error), getattr(error, "status", None), getattr(error, "reason", None))
+        held_back = self._limiter.allow(kind, self._clock.monotonic())
+        if held_back is not None:
+            # A resource that is not served (yet) is ordinary: its definition may come at any time.
+            level = _log.warning if course.state.served else _log.info
+            level("cannot read from the server", informer=str(shared), error=text, held_back=held_back)
+
+    def _recovered(self) -> None:
+        if self._shared.recovered():
+            _log.info("reading from the server again", informer=str(self._shared))
+
+
+class _BookmarkMeta(msgspec.Struct, gc=False, rename="camel"):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Bookmark(msgspec.Struct, gc=False):
+    metadata: _BookmarkMeta
+
+
+_bookmark_decoder = msgspec.json.Decoder(_Bookmark)
+
+
+def _read_bookmark(raw: msgspec.Raw) -> tuple[int, bool]:
+    """The version of a bookmark, and whether it ends the initial events of a streaming list."""
+    try:
+        meta = _bookmark_decoder.decode(raw).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProtocolError(f"a bookmark that cannot be read: {error}") from error
+    return parse_version(meta.resource_version), (meta.annotations or {}).get(_INITIAL_END) == "true"

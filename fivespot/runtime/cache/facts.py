@@ -1,0 +1,159 @@
+"""What one CustomResourceDefinition says, read without its schemas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from fivespot.runtime.errors import KindNotServedError
+from fivespot.runtime.objects import Object, Resource
+
+__all__ = ["CRDS", "KindState", "by_priority", "read_definition"]
+
+CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+"""The resource of CustomResourceDefinitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindState:
+    """A kind as its CustomResourceDefinition defines it.
+
+    :param crd_name: ``plural.group``.
+    :param established: the API server accepted the names and serves the kind (condition Established).
+    :param deleting: the definition, and with it every object, is being deleted.
+    :param served: served versions in Kubernetes version priority, newest first.
+    :param storage: the version that objects are stored in.
+    :param version: resourceVersion of the definition these facts were read from; no part of equality.
+    """
+
+    group: str
+    kind: str
+    plural: str
+    crd_name: str
+    namespaced: bool
+    established: bool
+    deleting: bool
+    served: tuple[str, ...]
+    storage: str
+    labels: Mapping[str, str] = field(hash=False)
+    uid: str
+    version: int = field(compare=False)
+
+    @property
+    def usable(self) -> bool:
+        """Whether objects of it can be read."""
+        return self.established and not self.deleting and bool(self.served)
+
+    @property
+    def problem(self) -> str:
+        """Which requirement on an installed, namespaced kind it misses; "" if none."""
+        if self.deleting:
+            return "is being deleted"
+        if not self.established:
+            return "is not established"
+        if not self.served:
+            return "serves no version"
+        if not self.namespaced:
+            return "is not namespaced"
+        return ""
+
+    def resource(self, version: str | None = None) -> Resource:
+        """Where its objects are found.
+
+        :param version: a served version; by default the storage version, which needs no conversion, or else the
+            first served one.
+        :raises KindNotServedError: that version, or any, is not served.
+        """
+        if version is None:
+            version = self.storage if self.storage in self.served else next(iter(self.served), "")
+        if version not in self.served:
+            raise KindNotServedError(f"{self.crd_name} does not serve version {version or '(any)'}")
+        return Resource(self.group, version, self.plural, self.kind, self.namespaced)
+
+
+class _Names(msgspec.Struct, gc=False):
+    kind: str = ""
+    plural: str = ""
+
+
+class _Version(msgspec.Struct, gc=False):
+    name: str
+    served: bool = False
+    storage: bool = False
+
+
+class _Spec(msgspec.Struct, gc=False):
+    group: str
+    names: _Names
+    scope: str
+    versions: list[_Version]
+
+
+class _Condition(msgspec.Struct, gc=False):
+    type: str = ""
+    status: str = ""
+
+
+class _Status(msgspec.Struct, gc=False, rename="camel"):
+    accepted_names: _Names | None = None
+    conditions: list[_Condition] | None = None
+
+
+class _Definition(msgspec.Struct, gc=False):
+    spec: _Spec
+    status: _Status | None = None
+
+
+_decoder = msgspec.json.Decoder(_Definition)
+
+
+def read_definition(obj: Object) -> KindState:
+    """The facts of a whole CustomResourceDefinition.
+
+    The kind is the one that the API server *accepted*: while names are in conflict with another definition it goes
+    on serving the earlier ones, or none.
+
+    :raises ProtocolError: it is no CustomResourceDefinition.
+    """
+    definition = obj.decode_as(_decoder)
+    spec, status = definition.spec, definition.status or _Status()
+    conditions = {condition.type: condition.status for condition in status.conditions or ()}
+    accepted = status.accepted_names or spec.names
+    head = obj.head
+    return KindState(
+        group=spec.group,
+        kind=accepted.kind or spec.names.kind,
+        plural=accepted.plural or spec.names.plural,
+        crd_name=head.name,
+        namespaced=spec.scope == "Namespaced",
+        established=conditions.get("Established") == "True",
+        deleting=head.deleting or conditions.get("Terminating") == "True",
+        served=by_priority(version.name for version in spec.versions if version.served),
+        storage=next((version.name for version in spec.versions if version.storage), ""),
+        labels=head.labels,
+        uid=head.uid,
+        version=head.version,
+    )
+
+
+_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+_STABILITY = {None: 2, "beta": 1, "alpha": 0}
+
+
+def by_priority(versions: Iterable[str]) -> tuple[str, ...]:
+    """Kubernetes version priority: v2, v1, v2beta1, v1beta2, v1alpha1, then other names in alphabetical order.
+
+    Source: Kubernetes documentation, "Versions in CustomResourceDefinitions", "Version priority".
+    """
+
+    def rank(name: str) -> tuple[int, int, int, int, str]:
+        match = _VERSION.fullmatch(name)
+        if match is None:
+            return (1, 0, 0, 0, name)
+        major, stage, minor = match.groups()
+        return (0, -_STABILITY[stage], -int(major), -int(minor or 0), name)
+
+    return tuple(sorted(versions, key=rank))

@@ -1,0 +1,324 @@
+"""The objects of one informer: monotone, indexed, and fed by the watch and by our own writes alike.
+
+Pure and synchronous; nothing here waits, logs or reads a clock. The rules:
+
+1. A key never moves back in time. Versions of one key grow with every change of whatever object bears the name, so
+   a state at or below the known version is old news and dropped.
+2. The answer to a write of ours enters at once. If the store does not hold the object, the answer enters only when
+   its version lies above what the watch has reached: at or below, the watch has already told of its deletion.
+3. An object held here that we know is deleted is hidden by its uid until the watch confirms it, another object takes the
+   name, or a list begun later arrives. One that our own write moved out of the selector is hidden up to the version
+   of that write.
+4. A list replaces everything, except what we wrote above its version.
+5. Index entries change in the same step as the objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from fivespot.runtime.objects import Change, ChangeType, Head, Key, Object
+
+from .index import Index, IndexFunction, Report
+from .staging import Staging, Swap
+
+__all__ = ["Changes", "Keys", "Objects", "Store"]
+
+Changes = tuple[Change, ...]
+# Named here because a method called `list` hides the type inside a class.
+Keys = list[Key]
+Objects = list[Object]
+
+_NAMESPACE_INDEX = "/namespace"
+
+
+class _Hidden(NamedTuple):
+    """Why reads and the watch's older events skip a key.
+
+    :param uid: the object meant.
+    :param version: events of the key at or below it are old news.
+    :param gone: deleted for certain, so every event of the uid is old news but DELETED; else it only left the
+        selector.
+    :param epoch: the lists begun when it was laid.
+    """
+
+    uid: str
+    version: int
+    gone: bool
+    epoch: int
+
+
+class _Own(NamedTuple):
+    """A write of ours that the watch has not confirmed yet."""
+
+    version: int
+    epoch: int
+
+
+class Store:
+    """Objects by key, with their indexes.
+
+    :ivar version: the resourceVersion that the watch has reached; 0 before the first list.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self.version = 0
+        self._report = report
+        self._objects: dict[Key, Object] = {}
+        self._indexes: dict[str, Index] = {}
+        self._hidden: dict[Key, _Hidden] = {}
+        self._own: dict[Key, _Own] = {}
+        self._epoch = 0
+        self._staging: Staging | None = None
+
+    # Reads
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    @property
+    def objects(self) -> Mapping[Key, Object]:
+        """The live objects; to be read within one step, or copied."""
+        return self._objects
+
+    def get(self, key: Key) -> Object | None:
+        return self._objects.get(key)
+
+    def list(self, namespace: str | None = None) -> list[Object]:
+        if namespace is None:
+            return list(self._objects.values())
+        if _NAMESPACE_INDEX not in self._indexes:
+            # Few informers are ever asked by namespace, so the view is built for those only.
+            self.add_index(_NAMESPACE_INDEX, _namespace)
+        return self.by_index(_NAMESPACE_INDEX, namespace)
+
+    # Indexes
+
+    def add_index(self, name: str, fn: IndexFunction) -> Index | None:
+        """Add an index and return it if it has objects to fill in; None when nothing is left to do.
+
+        :raises ValueError: the name is taken by another function.
+        """
+        known = self._indexes.get(name)
+        if known is not None:
+            if known.fn != fn:
+                raise ValueError(f"an index named {name!r} with another function exists")
+            return None
+        if self._staging is not None:
+            # Made before the live one is known to the staging, and filled by whoever asks first after the swap.
+            self._staging.indexes[name] = Index(name, fn, self._report, self._staging.objects)
+        index = self._indexes[name] = Index(name, fn, self._report, self._objects)
+        return None if index.complete else index
+
+    def fill_indexes(self, limit: int) -> bool:
+        """Work off up to ``limit`` objects of one unfinished index; True when all are complete."""
+        for index in self._indexes.values():
+            if not index.complete:
+                index.fill(self._objects, limit)
+                return False
+        return True
+
+    def keys_by_index(self, name: str, value: str) -> Keys:
+        """:raises KeyError: no index of that name was added."""
+        return self._indexes[name].keys(value, self._objects)
+
+    def by_index(self, name: str, value: str) -> Objects:
+        """:raises KeyError: no index of that name was added."""
+        objects = self._objects
+        return [objects[key] for key in self._indexes[name].keys(value, objects)]
+
+    # The watch
+
+    def admit(self, head: Head) -> Key | None:
+        """Whether the state of an ADDED or MODIFIED event is news: its key, to be :meth:`put`, or None.
+
+        It is asked before the object is projected, so that old news costs no projection.
+        """
+        version = head.version
+        self.version = max(self.version, version)
+        key = Key(head.namespace, head.name)
+        if self._own:
+            mark = self._own.get(key)
+            if mark is not None and version >= mark.version:
+                del self._own[key]
+        if self._hidden:
+            hidden = self._hidden.get(key)
+            if hidden is not None:
+                if version <= hidden.version or (hidden.gone and hidden.uid == head.uid):
+                    return None
+                del self._hidden[key]
+        current = self._objects.get(key)
+        if current is not None and version <= current.head.version:
+            return None
+        return key
+
+    def put(self, key: Key, obj: Object) -> Changes:
+        """Store an admitted object."""
+        return self._set(key, obj, own=False)
+
+    def remove(self, obj: Object) -> Changes:
+        """Take in a DELETED event: the object is gone, or no longer selected."""
+        head = obj.head
+        version = head.version
+        self.version = max(self.version, version)
+        key = obj.key
+        hidden = self._hidden.get(key)
+        if hidden is not None:
+            if version >= hidden.version:
+                del self._hidden[key]
+            return ()
+        current = self._objects.get(key)
+        if current is None or version < current.head.version:
+            return ()
+        self._forget(key)
+        if current.head.uid != head.uid:
+            # The name was used again and lost again, and we were told only of the end.
+            return (Change(ChangeType.DELETED, current, current, final_state_unknown=True),)
+        return (Change(ChangeType.DELETED, obj, current),)
+
+    def reach(self, version: int) -> None:
+        """Take in a bookmark: every event up to ``version`` has been delivered."""
+        self.version = max(self.version, version)
+        for key in [key for key, hidden in self._hidden.items() if not hidden.gone and hidden.version <= version]:
+            del self._hidden[key]
+        for key in [key for key, mark in self._own.items() if mark.version <= version]:
+            del self._own[key]
+
+    # Our own writes
+
+    def wrote(self, obj: Object, *, selected: bool, may_enter: bool = True) -> Changes:
+        """Take in the answer to a write of this process.
+
+        :param selected: whether the informer's selector matches the answer.
+        :param may_enter: False where it cannot be told whether the server would select an object not held yet.
+        """
+        head = obj.head
+        key = obj.key
+        hidden = self._hidden.get(key)
+        if hidden is not None:
+            if head.version <= hidden.version or (hidden.gone and hidden.uid == head.uid):
+                return ()
+            if selected and may_enter and head.version > self.version:
+                del self._hidden[key]
+        current = self._objects.get(key)
+        if current is None:
+            if head.version <= self.version or not may_enter:
+                return ()
+            if not selected:
+                self._hidden[key] = _Hidden(head.uid, head.version, gone=False, epoch=self._epoch)
+                return ()
+        elif head.version <= current.head.version:
+            return ()
+        elif not selected:
+            self._forget(key)
+            if head.version > self.version:
+                self._hidden[key] = _Hidden(head.uid, head.version, gone=False, epoch=self._epoch)
+            return (Change(ChangeType.DELETED, current, current, own=True),)
+        self._own[key] = _Own(head.version, self._epoch)
+        return self._set(key, obj, own=True)
+
+    def removed(self, key: Key, uid: str) -> Changes:
+        """Take in that this process knows the object with that uid to be deleted."""
+        if self._staging is not None:
+            self._staging.gone[key] = uid
+        current = self._objects.get(key)
+        if current is None or current.head.uid != uid:
+            # Already told by the watch, or never held. Nothing to hide: hiding it would last for ever, as no
+            # further event of that uid may come.
+            return ()
+        self._forget(key)
+        self._hidden[key] = _Hidden(uid, current.head.version, gone=True, epoch=self._epoch)
+        return (Change(ChangeType.DELETED, current, current, own=True),)
+
+    # Lists
+
+    def begin(self) -> Staging:
+        """Begin to take in a list; one begun earlier is forgotten."""
+        self._epoch += 1
+        self._staging = Staging(self._epoch, self._objects, self._indexes)
+        return self._staging
+
+    @property
+    def staging(self) -> Staging:
+        """The list that is being taken in."""
+        assert self._staging is not None, "no list was begun"
+        return self._staging
+
+    def abandon(self) -> None:
+        """The list will not be completed."""
+        self._staging = None
+
+    def commit(self, version: int) -> Swap:
+        """Show the list, complete at ``version``, in place of all before it.
+
+        A version below what the watch had reached means that the server's history was rewritten (etcd restored
+        from a backup): then nothing that was known before the list began can be compared with it.
+        """
+        staging = self.staging
+        self._staging = None
+        rewritten = version < self.version
+        old = self._objects
+        if not rewritten:
+            for key in staging.behind:
+                listed, known = staging.objects.get(key), old.get(key)
+                if listed and known and listed.head.version < known.head.version:
+                    staging.force(key, known)
+        hidden = self._still_hidden(staging, version)
+        own: dict[Key, _Own] = {}
+        for key, mark in self._own.items():
+            if mark.version > version and not (rewritten and mark.epoch < staging.epoch):
+                staging.put(key, old[key])
+                hidden.pop(key, None)
+                own[key] = mark
+        self._own = own
+        self._hidden = hidden
+        self._objects = staging.objects
+        self._indexes = staging.indexes
+        self.version = version
+        return Swap(old, self._objects)
+
+    def _still_hidden(self, staging: Staging, version: int) -> dict[Key, _Hidden]:
+        still: dict[Key, _Hidden] = {}
+        for key, uid in staging.gone.items():
+            listed = staging.objects.get(key)
+            if listed is not None and listed.head.uid == uid:
+                # The list is older than the deletion, so the watch will still tell of it.
+                staging.drop(key)
+                known = self._hidden.get(key)
+                last = max(listed.head.version, known.version if known and known.uid == uid else 0)
+                still[key] = _Hidden(uid, last, gone=True, epoch=self._epoch)
+        for key, hidden in self._hidden.items():
+            if key not in still and hidden.epoch >= staging.epoch and hidden.version > version:
+                staging.drop(key)
+                still[key] = hidden
+        return still
+
+    # Steps
+
+    def _set(self, key: Key, obj: Object, *, own: bool) -> Changes:
+        current = self._objects.get(key)
+        changes: Changes
+        if current is None:
+            change = Change(ChangeType.ADDED, obj, own=own)
+            changes = (change,)
+        elif current.head.uid == obj.head.uid:
+            change = Change(ChangeType.MODIFIED, obj, current, own=own)
+            changes = (change,)
+        else:
+            change = Change(ChangeType.ADDED, obj, own=own)
+            changes = (Change(ChangeType.DELETED, current, current, final_state_unknown=True, own=own), change)
+        self._objects[key] = obj
+        for index in self._indexes.values():
+            index.put(key, change)
+        return changes
+
+    def _forget(self, key: Key) -> None:
+        del self._objects[key]
+        self._own.pop(key, None)
+        for index in self._indexes.values():
+            index.drop(key)
+
+
+def _namespace(change: Change) -> tuple[str]:
+    return (change.head.namespace,)
