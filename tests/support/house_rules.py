@@ -12,10 +12,11 @@ _SCOPES = frozenset(
 _CLOCK_CALLS = frozenset({"now", "utcnow", "today"})
 
 
-def seam_violations(source: str) -> list[str]:
+def seam_violations(source: str, *, owns_tasks: bool = False) -> list[str]:
     """Uses of time, randomness and ownerless tasks that must go through the injected seams instead.
 
-    ``random.Random`` as a type is fine (it is what gets injected); making one is not.
+    ``random.Random`` as a type is fine (it is what gets injected); making one is not. ``owns_tasks`` is for the code
+    whose purpose is to be the owner.
     """
     tree = ast.parse(source)
     found = [
@@ -37,7 +38,7 @@ def seam_violations(source: str) -> list[str]:
             if name == "Random" or (last_owner in {"datetime", "date"} and name in _CLOCK_CALLS):
                 found.append(f"{node.lineno}: {called}()")
             ownerless = last_owner == "asyncio" or "loop" in last_owner
-            if name == "ensure_future" or (name == "create_task" and (ownerless or not owner)):
+            if not owns_tasks and (name == "ensure_future" or (name == "create_task" and (ownerless or not owner))):
                 found.append(f"{node.lineno}: {called}()")
     return sorted(found)
 

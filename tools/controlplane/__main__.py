@@ -13,6 +13,7 @@ from pathlib import Path
 from . import BuildFailed, ControlPlane, ControlPlaneFailed, GoUnavailable, build, cluster_api_crds, kubernetes_version
 from . import read_crds as read_crds_of
 from .build import say_to_stderr
+from .credentials import MARK
 
 _OWN_CRDS = Path(__file__).resolve().parents[2] / "manifests" / "crds"
 
@@ -51,6 +52,8 @@ def _run(version: str, kubeconfig: Path | None, *, keep: bool, crds: bool) -> in
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())
+    if kubeconfig and kubeconfig.exists() and not kubeconfig.read_text().startswith(MARK):
+        raise ValueError(f"{kubeconfig} exists and was not written by this command; it is left alone")
     plane.start()
     try:
         path = plane.kubeconfig(kubeconfig.absolute()) if kubeconfig else plane.admin_kubeconfig
@@ -67,6 +70,8 @@ def _run(version: str, kubeconfig: Path | None, *, keep: bool, crds: bool) -> in
         return 0
     finally:
         plane.stop(keep_logs=keep)
+        if kubeconfig:
+            kubeconfig.unlink(missing_ok=True)
         if keep:
             say_to_stderr(f"logs are in {plane.folder}")
 

@@ -14,6 +14,8 @@ import yaml
 # Not "admin" alone: the audit log tells by these names who did what.
 ADMIN = "test-admin"
 CONTROLLER_MANAGER = "system:kube-controller-manager"
+# The first line of every kubeconfig written here.
+MARK = "# A throw-away control plane of fivespot"
 _MASTERS = "system:masters"
 
 
@@ -46,7 +48,8 @@ class Credentials:
 
     def user(self, name: str, group: str | None = None) -> dict[str, str]:
         """A client certificate, as the ``user`` of a kubeconfig (CN names the user, O the group)."""
-        issued = self._ca.issue_cert(common_name=name, organization_name=group)
+        # With no identity at all the certificate would hold an empty critical extension, which Go refuses.
+        issued = self._ca.issue_cert("person.invalid", common_name=name, organization_name=group)
         chain = b"".join(blob.bytes() for blob in issued.cert_chain_pems)
         return {
             "client-certificate-data": base64.b64encode(chain).decode(),
@@ -72,5 +75,5 @@ def write_kubeconfig(
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(mode=0o600)
-    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    path.write_text(f"{MARK}\n{yaml.safe_dump(content, sort_keys=False)}")
     return path
