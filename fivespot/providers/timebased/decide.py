@@ -1,0 +1,64 @@
+"""How a TimeBasedSpotSchedule decides: the schedule arithmetic, with words for people."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Final
+
+from fivespot.api.names import ProviderReason
+from fivespot.providers.sdk import Note, SpecError, Verdict
+from fivespot.schedule import Cause, Evaluation, ScheduleError, SkippedWindow, Timeline, Zone, read_schedule
+
+from .spec import TimeBasedSpotScheduleSpec
+
+__all__ = ["decide", "prepare"]
+
+_LOOK_BACK: Final = timedelta(days=1)
+_CAUSES: Final = {
+    Cause.DISABLED: "disabled by spec.enabled",
+    Cause.NOT_YET_VALID: "before validFrom",
+    Cause.NO_LONGER_VALID: "after validUntil",
+}
+
+
+def prepare(spec: TimeBasedSpotScheduleSpec) -> Timeline:
+    """The calendar of a spec.
+
+    :raises SpecError: it cannot be followed; the text begins with the field's path.
+    """
+    try:
+        return Timeline(read_schedule(spec.model_dump(by_alias=True, exclude_none=True)))
+    except ScheduleError as error:
+        raise SpecError(f"spec.{error}") from error
+
+
+def decide(timeline: Timeline, at: datetime) -> Verdict:
+    """The verdict at an instant, and the exact instant of the next change."""
+    found = timeline.evaluate(at)
+    reason = ProviderReason.WINDOW_OPEN if found.active else ProviderReason.WINDOW_CLOSED
+    notes = tuple(_skipped(window) for window in timeline.skipped(at - _LOOK_BACK, at))
+    return Verdict(found.active, found.until, reason, _message(timeline, found), notes)
+
+
+def _message(timeline: Timeline, found: Evaluation) -> str:
+    why = _CAUSES.get(found.cause)
+    if found.until is None:
+        if why is not None:
+            return f"{why}; no window opens"
+        return "open, and never closes" if found.active else "closed, and no window opens"
+    what = "closes" if found.active else "opens"
+    prefix = f"{why}; " if why is not None else ""
+    return f"{prefix}{what} {_local(timeline.schedule.zone, found.until)} = {found.until:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _local(zone: Zone, instant: datetime) -> str:
+    offset = timedelta(seconds=zone.era(int(instant.timestamp())).offset)
+    return f"{instant.astimezone(timezone(offset)):%a %Y-%m-%d %H:%M} {zone.name}"
+
+
+def _skipped(window: SkippedWindow) -> Note:
+    message = (
+        f"the window {window.start}-{window.end} of {window.date.isoformat()} does not take place: the clock jumps over "
+        f"all of it at {window.at:%Y-%m-%dT%H:%M:%SZ}"
+    )
+    return Note("WindowSkipped", message, once=f"{window.date.isoformat()} {window.start}")
