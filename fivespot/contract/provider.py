@@ -35,7 +35,7 @@ class _Wire(msgspec.Struct, gc=False):
     status: msgspec.Raw = msgspec.Raw()
 
 
-class _Kept(msgspec.Struct, gc=False, omit_defaults=True):
+class _Found(msgspec.Struct, gc=False):
     active: bool | None = None
     ready: str | None = None
     reason: str = ""
@@ -51,7 +51,6 @@ _mapping = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _boolean = msgspec.json.Decoder(bool)
 _integer = msgspec.json.Decoder(int)
 _string = msgspec.json.Decoder(str)
-_kept = msgspec.json.Decoder(_Kept)
 
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _GARBAGE: Final = "garbage"
@@ -67,15 +66,26 @@ def clean(text: str, limit: int) -> str:
 
 
 def cut_provider(raw: bytes | msgspec.Raw) -> bytes:
-    """What is kept of a provider object in memory: the contract's status fields as a small JSON document.
+    """What is kept of a provider object in memory: the contract's fields of ``status``, cut and cleaned.
 
     Never raises for what a provider may have written; a status that is no object is an empty one.
     """
-    return bytes(memoryview(msgspec.json.encode(_read(raw))))
+    found = _read(raw)
+    status: dict[str, object] = {}
+    if found.active is not None:
+        status["active"] = found.active
+    if found.ready is not None:
+        ready = {"type": "Ready", "status": found.ready, "reason": found.reason, "message": found.message}
+        status["conditions"] = [ready]
+    if found.observed is not None:
+        status["observedGeneration"] = found.observed
+    if found.since:
+        status["lastTransitionTime"] = found.since
+    return bytes(memoryview(msgspec.json.encode({"status": status})))
 
 
-def read_provider(kept: bytes, *, name: str, generation: int) -> Resolved | Unresolved:
-    """The verdict of a provider from what :func:`cut_provider` kept.
+def read_provider(raw: bytes, *, name: str, generation: int) -> Resolved | Unresolved:
+    """The verdict of a provider from its object, whole or as :func:`cut_provider` keeps it.
 
     ``status.active`` must be a boolean. A Ready condition, where there is one, must be True; anything else in its
     place leaves the provider unresolved, which is not the same as inactive.
@@ -83,7 +93,7 @@ def read_provider(kept: bytes, *, name: str, generation: int) -> Resolved | Unre
     :param name: how messages call the provider.
     :param generation: ``metadata.generation`` of the provider, for display.
     """
-    status = _kept.decode(kept)
+    status = _read(raw)
     display = Display(status.reason, status.message, generation, status.observed, status.since)
     if status.active is None:
         return Unresolved(
@@ -97,28 +107,28 @@ def read_provider(kept: bytes, *, name: str, generation: int) -> Resolved | Unre
     return Resolved(status.active, display)
 
 
-def _read(raw: bytes | msgspec.Raw) -> _Kept:
+def _read(raw: bytes | msgspec.Raw) -> _Found:
     try:
         status = _status.decode(_wire.decode(raw).status)
     except _UNREADABLE:
-        return _Kept()
-    kept = _Kept(
+        return _Found()
+    found = _Found(
         active=_scalar(_boolean, status.active),
         observed=_generation(status.observed_generation),
         since=_instant(status.last_transition_time),
     )
-    _read_ready(kept, status.conditions)
-    return kept
+    _read_ready(found, status.conditions)
+    return found
 
 
-def _read_ready(kept: _Kept, conditions: msgspec.Raw) -> None:
+def _read_ready(found: _Found, conditions: msgspec.Raw) -> None:
     raw = bytes(conditions)
     if raw in (b"", b"null"):
         return
     try:
         entries = _entries.decode(raw)
     except _UNREADABLE:
-        kept.ready = _GARBAGE
+        found.ready = _GARBAGE
         return
     for entry in entries:
         try:
@@ -128,10 +138,10 @@ def _read_ready(kept: _Kept, conditions: msgspec.Raw) -> None:
         if _text(fields, "type") != "Ready":
             continue
         state = clean(_text(fields, "status") or _GARBAGE, 16)
-        if kept.ready in (None, "True"):
-            kept.ready = state
-            kept.reason = clean(_text(fields, "reason"), REASON_BYTES)
-            kept.message = clean(_text(fields, "message"), MESSAGE_BYTES)
+        if found.ready in (None, "True"):
+            found.ready = state
+            found.reason = clean(_text(fields, "reason"), REASON_BYTES)
+            found.message = clean(_text(fields, "message"), MESSAGE_BYTES)
 
 
 def _generation(raw: msgspec.Raw) -> int | None:

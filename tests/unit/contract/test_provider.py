@@ -14,7 +14,10 @@ from fivespot.contract import Resolved, Unresolved, clean, cut_provider, read_pr
 
 def read(status: Any) -> Resolved | Unresolved:
     body = {"metadata": {"name": "hours", "uid": "u"}, "spec": {"secret": "x"}, "status": status}
-    return read_provider(cut_provider(json.dumps(body).encode()), name="Hours/hours", generation=3)
+    whole = json.dumps(body).encode()
+    result = read_provider(whole, name="Hours/hours", generation=3)
+    assert read_provider(cut_provider(whole), name="Hours/hours", generation=3) == result
+    return result
 
 
 def ready(status: Any, **more: Any) -> dict[str, Any]:
