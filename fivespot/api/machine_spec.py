@@ -48,6 +48,15 @@ class ScheduleReference(ApiModel):
 class EmbeddedMetadata(ApiModel):
     """Metadata of the object to create. Name and namespace are the ScheduledMachine's own and cannot be set."""
 
+    RULES = (
+        Cel(
+            "!has(self.name) && !has(self.__namespace__)",
+            "metadata.name and metadata.namespace must not be set: they are the ScheduledMachine's own",
+            check=lambda metadata: metadata.name is None and metadata.namespace is None,
+            reason="FieldValueForbidden",
+        ),
+    )
+
     labels: Labels | None = None
     """Labels to set on the object, beside those that the controller sets."""
     annotations: Annotations | None = None
@@ -72,18 +81,7 @@ class EmbeddedObject(ApiModel):
     """Group and version of the object."""
     kind: Annotated[str, Field(min_length=1, max_length=63)]
     """Kind of the object."""
-    metadata: (
-        Annotated[
-            EmbeddedMetadata,
-            Cel(
-                "!has(self.name) && !has(self.__namespace__)",
-                "metadata.name and metadata.namespace must not be set: they are the ScheduledMachine's own",
-                check=lambda value: value.name is None and value.namespace is None,
-                reason="FieldValueForbidden",
-            ),
-        ]
-        | None
-    ) = None
+    metadata: EmbeddedMetadata | None = None
     """Labels and annotations of the object."""
     spec: Annotated[dict[str, Any], preserve_unknown_fields()]
     """The object's own spec, taken over as it is."""
@@ -130,7 +128,6 @@ NodeTaints = Annotated[
         "self.all(taint, self.exists_one(other, other.key == taint.key && other.effect == taint.effect))",
         "nodeTaints must not hold the same key with the same effect twice",
         check=lambda taints: len({(taint.key, taint.effect) for taint in taints}) == len(taints),
-        reason="FieldValueDuplicate",
     ),
 ]
 

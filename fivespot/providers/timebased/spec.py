@@ -6,10 +6,9 @@ judged by the provider, which answers with `Ready=False`.
 
 from __future__ import annotations
 
-import datetime
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from fivespot.api.names import (
     LABEL_CLUSTERCTL,
@@ -18,8 +17,8 @@ from fivespot.api.names import (
     PROVIDER_VERSION,
 )
 from fivespot.api.schedule_status import ScheduleStatus
-from fivespot.api.types import ApiModel, Instant, LongDuration, parse_timestamp
-from fivespot.runtime.crd import Cel, Column, CrdVersion, Extra, crd, list_map, matches
+from fivespot.api.types import DATE_PATTERN, INSTANT_PATTERN, ApiModel, Instant, LongDuration, parse_timestamp
+from fivespot.runtime.crd import Cel, Column, CrdVersion, crd, list_map, matches
 
 KIND: Final = "TimeBasedSpotSchedule"
 PLURAL: Final = "timebasedspotschedules"
@@ -73,23 +72,34 @@ UntilMoment = Annotated[
 ]
 
 
-def _check_date(text: str) -> str:
-    datetime.date.fromisoformat(text)
-    return text
+LocalDate = Annotated[str, Field(max_length=32), matches(DATE_PATTERN, "must be a date YYYY-MM-DD that exists")]
+
+_HAS_LENGTH = Cel(
+    "!has(self.start) || !has(self.end) || self.start != self.end",
+    "start and end must differ: a window must have a length; the full day is 00:00 to 24:00",
+    check=lambda window: window.start is None or window.start != window.end,
+)
 
 
-LocalDate = Annotated[
-    str,
-    Field(max_length=32, pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
-    AfterValidator(_check_date),
-    Extra({"format": "date"}),
-]
-
-_HAS_LENGTH = "start and end must differ: a window must have a length; the full day is 00:00 to 24:00"
+def _one_form(window: Window) -> bool:
+    daily = [window.days is not None, window.start is not None, window.end is not None]
+    span = [window.from_ is not None, window.until is not None]
+    return (all(daily) and not any(span)) or (all(span) and not any(daily))
 
 
-class WindowFields(ApiModel):
+class Window(ApiModel):
     """A window of every week, in one of two forms: {days, start, end}, or {from, until}."""
+
+    RULES = (
+        Cel(
+            "has(self.days) && has(self.start) && has(self.end) && !has(self.from) && !has(self.until)"
+            " || has(self.from) && has(self.until) && !has(self.days) && !has(self.start) && !has(self.end)",
+            'a window is either {days, start, end} such as {days: [mon-fri], start: "22:00", end: "06:00"}, or '
+            '{from, until} such as {from: "mon 06:00", until: "fri 21:00"}',
+            check=_one_form,
+        ),
+        _HAS_LENGTH,
+    )
 
     days: Annotated[list[DayExpression], Field(min_length=1, max_length=16)] | None = None
     """Days that the window starts on, such as mon-fri."""
@@ -104,43 +114,16 @@ class WindowFields(ApiModel):
     """Day and local time at which it closes: the first such time after from."""
 
 
-def _one_form(window: WindowFields) -> bool:
-    daily = [window.days is not None, window.start is not None, window.end is not None]
-    span = [window.from_ is not None, window.until is not None]
-    return (all(daily) and not any(span)) or (all(span) and not any(daily))
-
-
-Window = Annotated[
-    WindowFields,
-    Cel(
-        "has(self.days) && has(self.start) && has(self.end) && !has(self.from) && !has(self.until)"
-        " || has(self.from) && has(self.until) && !has(self.days) && !has(self.start) && !has(self.end)",
-        'a window is either {days, start, end} such as {days: [mon-fri], start: "22:00", end: "06:00"}, or '
-        '{from, until} such as {from: "mon 06:00", until: "fri 21:00"}',
-        check=_one_form,
-    ),
-    Cel(
-        "!has(self.start) || !has(self.end) || self.start != self.end",
-        _HAS_LENGTH,
-        check=lambda window: window.start is None or window.start != window.end,
-    ),
-]
-
-
-class DayWindowFields(ApiModel):
+class DayWindow(ApiModel):
     """A window on one date."""
+
+    RULES = (_HAS_LENGTH,)
 
     start: StartTime
     """Local time of day "HH:MM" at which the window opens."""
     end: EndTime
     """Local time of day "HH:MM" at which it closes; 24:00 is the end of the day, and an end before the start is on the
     next day."""
-
-
-DayWindow = Annotated[
-    DayWindowFields,
-    Cel("self.start != self.end", _HAS_LENGTH, check=lambda window: window.start != window.end),
-]
 
 
 class DateException(ApiModel):
@@ -153,8 +136,24 @@ class DateException(ApiModel):
     written."""
 
 
-class TimeBasedSpotScheduleFields(ApiModel):
+def _in_order(spec: TimeBasedSpotScheduleSpec) -> bool:
+    if spec.valid_from is None or spec.valid_until is None:
+        return True
+    return parse_timestamp(spec.valid_from) < parse_timestamp(spec.valid_until)
+
+
+class TimeBasedSpotScheduleSpec(ApiModel):
     """When machines should exist: the union of the weekly hours and the windows, in one time zone."""
+
+    RULES = (
+        Cel(
+            "!has(self.validFrom) || !has(self.validUntil)"
+            f" || !self.validFrom.matches('{INSTANT_PATTERN}') || !self.validUntil.matches('{INSTANT_PATTERN}')"
+            " || timestamp(self.validFrom) < timestamp(self.validUntil)",
+            "validFrom must be before validUntil",
+            check=_in_order,
+        ),
+    )
 
     days_of_week: Annotated[list[DayExpression], Field(max_length=64)] = Field(default=[])
     """Days of the weekly hours: mon to sun, ranges such as mon-fri, lists with commas. None: the weekly hours are
@@ -177,22 +176,6 @@ class TimeBasedSpotScheduleFields(ApiModel):
     lead_time: LongDuration | None = None
     """How much earlier each window opens, so that machines are up in time: a whole number of s, m or h, at most
     168h."""
-
-
-def _in_order(spec: TimeBasedSpotScheduleFields) -> bool:
-    if spec.valid_from is None or spec.valid_until is None:
-        return True
-    return parse_timestamp(spec.valid_from) < parse_timestamp(spec.valid_until)
-
-
-TimeBasedSpotScheduleSpec = Annotated[
-    TimeBasedSpotScheduleFields,
-    Cel(
-        "!has(self.validFrom) || !has(self.validUntil) || self.validFrom < self.validUntil",
-        "validFrom must be before validUntil",
-        check=_in_order,
-    ),
-]
 
 
 class TimeBasedSpotScheduleStatus(ScheduleStatus):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -27,7 +27,7 @@ UNDEFAULTED = "x-undefaulted"
 RULE_BROKEN = "rule_broken"
 """pydantic's error type for a broken `Cel` rule, so that callers can tell it from a structural error."""
 
-Reason = Literal["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"]
+Reason = Literal["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired"]  # "Duplicate" hides the message
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,8 @@ class Cel:
             entry["optionalOldSelf"] = True
         return entry
 
-    def _validate(self, value: Any) -> Any:
+    def judge(self, value: Any) -> Any:
+        """`value` itself. Raises pydantic's custom error of type `RULE_BROKEN` when `check` says no."""
         if self.check is not None and not self.check(value):
             raise PydanticCustomError(RULE_BROKEN, "{message}", {"message": self.message})
         return value
@@ -70,11 +71,30 @@ class Cel:
         schema = handler(source)
         if self.check is None:
             return schema
-        return core_schema.no_info_after_validator_function(self._validate, schema)
+        return core_schema.no_info_after_validator_function(self.judge, schema)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         found = handler(schema)
         return {**found, VALIDATIONS: [*found.get(VALIDATIONS, ()), self.to_json()]}
+
+
+class RuledModel(BaseModel):
+    """A model with rules about the object as a whole, wherever it is used: `RULES = (Cel(...),)`."""
+
+    RULES: ClassVar[tuple[Cel, ...]] = ()
+
+    @model_validator(mode="after")
+    def _judge(self) -> Self:
+        for rule in self.RULES:
+            rule.judge(self)
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        found = handler(schema)
+        if cls.RULES:
+            handler.resolve_ref_schema(found)[VALIDATIONS] = [rule.to_json() for rule in cls.RULES]
+        return found
 
 
 def matches(pattern: str, message: str) -> Cel:

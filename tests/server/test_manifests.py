@@ -1,0 +1,194 @@
+"""The manifests on the real API server: what installs, what people see, and what the controller may do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from controlplane import Api, ControlPlane, KubectlFailed, read_crds
+from support import eventually
+from support.machines import MACHINE, machine, schedule
+
+Json = dict[str, Any]
+
+MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
+
+
+def holds(stored: Any, given: Any) -> bool:
+    """Whether all that was given is stored; the server may have added to objects."""
+    if isinstance(given, dict):
+        return isinstance(stored, dict) and all(holds(stored.get(key), value) for key, value in given.items())
+    if isinstance(given, list):
+        return len(stored) == len(given) and all(map(holds, stored, given))
+    return bool(stored == given)
+
+
+@pytest.mark.parametrize("path", sorted((MANIFESTS / "examples").iterdir()), ids=lambda path: path.stem)
+def test_examples_pass_a_strict_apply_twice(
+    kubectl: Callable[..., str], api: Api, namespace: str, path: Path, tmp_path: Path
+) -> None:
+    documents = [document for document in yaml.safe_load_all(path.read_text()) if document]
+    for document in documents:
+        document["metadata"]["namespace"] = namespace
+    moved = tmp_path / path.name
+    moved.write_text(yaml.safe_dump_all(documents))
+    kubectl("apply", "--validate=strict", "-f", str(moved))
+    assert "configured" not in kubectl("apply", "--validate=strict", "-f", str(moved)), "a second apply changes nothing"
+    kubectl("apply", "--server-side", "--force-conflicts", "--validate=strict", "--dry-run=server", "-f", str(moved))
+    for document in documents:
+        stored = api.get(document["apiVersion"], document["kind"], document["metadata"]["name"], namespace)["spec"]
+        assert holds(stored, document["spec"])
+
+
+def test_explain_shows_what_the_fields_mean(kubectl: Callable[..., str]) -> None:
+    def explained() -> str:
+        try:
+            return kubectl("explain", "scheduledmachine.spec")
+        except KubectlFailed:
+            return ""  # a new kind reaches the published OpenAPI documents some seconds after it is served
+
+    shown = eventually(explained, what="the kind is published")
+    assert "The schedule that decides when the machine exists." in shown
+    assert "gracefulShutdownTimeout\t<string>" in shown
+    assert "The last verdict of the schedule" in kubectl("explain", "sm.status.spotSchedule.active")
+    assert "runs until 17:59" in kubectl("explain", "tbss.spec.hoursOfDay")
+
+
+def test_get_shows_the_columns_that_people_know(kubectl: Callable[..., str], api: Api, namespace: str) -> None:
+    api.create(machine("sample", namespace))
+    api.create(schedule("sample", namespace, {"timezone": "Europe/Berlin"}))
+    ready = {"type": "Ready", "status": "False", "reason": "GracePeriodActive", "message": "m"}
+    status = {
+        "phase": "ShuttingDown",
+        "ready": True,
+        "inSchedule": False,
+        "conditions": [ready],
+        "message": "on its way",
+    }
+    api.patch_status(*MACHINE, "sample", namespace, status)
+    narrow = [line.split() for line in kubectl("get", "sm", "-n", namespace).splitlines()]
+    assert narrow[0] == ["NAME", "PHASE", "READY", "INSCHEDULE", "ENABLED", "SCHEDULE", "KILLSWITCH", "AGE"]
+    assert narrow[1][:7] == ["sample", "ShuttingDown", "true", "false", "true", "TimeBasedSpotSchedule", "false"]
+    wide = kubectl("get", "sm", "-n", namespace, "-o", "wide")
+    assert "GracePeriodActive" in wide
+    assert "on its way" in wide
+    assert kubectl("get", "tbss", "-n", namespace).splitlines()[0].split() == (
+        ["NAME", "ACTIVE", "ENABLED", "TIMEZONE", "NEXTTRANSITION", "AGE"]
+    )
+
+
+@pytest.fixture(scope="module")
+def installed() -> Iterator[ControlPlane]:
+    """A control plane of this module's own with everything that `kubectl apply -k manifests` installs."""
+    aggregation = ["clusterrole-aggregation-controller", "validatingadmissionpolicy-status-controller"]
+    with ControlPlane(crds=read_crds(MANIFESTS / "crds"), audit=False, controllers=aggregation) as plane:
+        # The definitions exist already, created by another field manager, and are taken over.
+        plane.kubectl("apply", "--server-side", "--force-conflicts", "--validate=strict", "-k", str(MANIFESTS))
+        yield plane
+
+
+@pytest.mark.server
+def test_everything_applies_strictly_and_again_without_a_change(installed: ControlPlane) -> None:
+    def versions() -> dict[str, str]:
+        kinds = "deployment,service,pdb,networkpolicy,role,rolebinding,serviceaccount"
+        listed = yaml.safe_load(installed.kubectl("get", kinds, "-n", "5spot-system", "-o", "json"))["items"]
+        assert len(listed) == 7
+        return {f"{item['kind']}/{item['metadata']['name']}": item["metadata"]["resourceVersion"] for item in listed}
+
+    before = versions()
+    installed.kubectl("apply", "--server-side", "--validate=strict", "-k", str(MANIFESTS))
+    assert versions() == before
+
+
+@pytest.mark.server
+def test_the_policy_type_checks_against_the_definition(installed: ControlPlane) -> None:
+    def checked() -> Json:
+        policy = installed.api.get(
+            "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "scheduledmachine-validation"
+        )
+        status: Json = policy.get("status", {})
+        return status if status.get("observedGeneration") == policy["metadata"]["generation"] else {}
+
+    status = eventually(checked, what="the policy is type-checked")
+    assert status.get("typeChecking", {}) == {}
+
+
+RIGHTS = [
+    ("patch", "5spot.finos.org", "scheduledmachines/status", "any/any", True),
+    ("update", "5spot.finos.org", "scheduledmachines/finalizers", "any/any", True),
+    ("update", "5spot.finos.org", "scheduledmachines", "any/any", False),
+    ("delete", "5spot.finos.org", "scheduledmachines", "any/any", False),
+    ("create", "cluster.x-k8s.io", "machines", "any/", True),
+    ("update", "cluster.x-k8s.io", "machines", "any/any", False),
+    ("deletecollection", "cluster.x-k8s.io", "machines", "any/", False),
+    ("get", "cluster.x-k8s.io", "clusters", "any/any", False),
+    ("watch", "cluster.x-k8s.io", "clusters", "/", True),
+    ("create", "infrastructure.cluster.x-k8s.io", "whatever", "any/", True),
+    ("patch", "infrastructure.cluster.x-k8s.io", "whatever", "any/any", False),
+    ("create", "bootstrap.cluster.x-k8s.io", "whatever", "any/", True),
+    ("create", "other.example", "whatever", "any/", False),
+    ("list", "spotschedules.5spot.finos.org", "whatever", "/", True),
+    ("patch", "spotschedules.5spot.finos.org", "whatever/status", "any/any", False),
+    ("patch", "spotschedules.5spot.finos.org", "timebasedspotschedules/status", "any/any", True),
+    ("patch", "spotschedules.5spot.finos.org", "timebasedspotschedules", "any/any", False),
+    ("create", "events.k8s.io", "events", "any/", True),
+    ("get", "", "secrets", "any/any", False),
+    ("list", "", "pods", "/", False),
+    ("get", "", "nodes", "/any", False),
+    ("get", "coordination.k8s.io", "leases", "5spot-system/5spot-leader", True),
+    ("update", "coordination.k8s.io", "leases", "5spot-system/other", False),
+    ("create", "coordination.k8s.io", "leases", "5spot-system/", True),
+    ("create", "coordination.k8s.io", "leases", "any/", False),
+]
+
+
+@pytest.mark.server
+def test_the_service_account_may_do_its_work_and_no_more(installed: ControlPlane) -> None:
+    def allowed(verb: str, group: str, resource: str, where: str) -> bool:
+        plain, _, subresource = resource.partition("/")
+        namespace, _, name = where.partition("/")
+        attributes = {"verb": verb, "group": group, "resource": plain, "subresource": subresource}
+        review = installed.api.create(
+            {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SubjectAccessReview",
+                "metadata": {},
+                "spec": {
+                    "user": "system:serviceaccount:5spot-system:5spot-controller",
+                    "groups": ["system:serviceaccounts", "system:authenticated"],
+                    "resourceAttributes": {**attributes, "namespace": namespace, "name": name},
+                },
+            }
+        )
+        return review["status"].get("allowed", False) is True
+
+    told = [
+        (verb, group, resource, where, allowed(verb, group, resource, where))
+        for verb, group, resource, where, _ in RIGHTS
+    ]
+    assert told == RIGHTS
+
+
+@pytest.mark.server
+def test_a_labelled_role_adds_kinds_of_another_group(installed: ControlPlane) -> None:
+    installed.api.create(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "more", "labels": {"5spot.finos.org/aggregate-to-controller": "true"}},
+            "rules": [{"apiGroups": ["infra.example"], "resources": ["things"], "verbs": ["create"]}],
+        }
+    )
+
+    def aggregated() -> bool:
+        role = installed.api.get("rbac.authorization.k8s.io/v1", "ClusterRole", "5spot-additional-kinds")
+        return any(rule["apiGroups"] == ["infra.example"] for rule in role.get("rules") or ())
+
+    eventually(aggregated, what="the role's rules are aggregated")
+    # The aggregated rules are not the manifest's: applying again must neither conflict nor take them away.
+    installed.kubectl("apply", "--server-side", "-k", str(MANIFESTS))
+    assert aggregated()

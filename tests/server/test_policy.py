@@ -1,0 +1,276 @@
+"""The admission policy by itself: on definitions that refuse nothing, so that each refusal is the policy's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane import Api, ApiError, ControlPlane, read_crds
+from support import eventually
+from support.machines import MACHINE, bootstrap, infrastructure, machine, reference, taint, without_rules
+
+pytestmark = pytest.mark.server
+
+Json = dict[str, Any]
+
+MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
+NAMESPACE = "default"
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    """A control plane of this module's own, with the policy in force."""
+    loose = [without_rules(definition) for definition in read_crds(MANIFESTS / "crds")]
+    with ControlPlane(crds=loose, audit=False) as plane:
+        plane.kubectl("apply", "--validate=strict", "-f", str(MANIFESTS / "admission"))
+        eventually(lambda: denial(plane.api, clusterName="") != "", what="the policy is in force")
+        yield plane
+
+
+@pytest.fixture
+def admin(plane: ControlPlane) -> Api:
+    return plane.api
+
+
+@pytest.fixture(scope="module")
+def limited(plane: ControlPlane) -> Iterator[Callable[[Json], Api]]:
+    """Makes users who may do all with ScheduledMachines in the namespace, and besides only what the test says."""
+    clients: list[Api] = []
+
+    def make(rule: Json) -> Api:
+        name = f"user-{len(clients)}"
+        metadata = {"name": name, "namespace": NAMESPACE}
+        group = "rbac.authorization.k8s.io"
+        own = {
+            "apiGroups": ["5spot.finos.org"],
+            "resources": ["scheduledmachines", "scheduledmachines/status"],
+            "verbs": ["*"],
+        }
+        rules = [own, *([rule] if rule else [])]
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}
+        plane.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+        plane.api.create({"apiVersion": f"{group}/v1", "kind": "Role", "metadata": metadata, "rules": rules})
+        plane.api.create(
+            {
+                "apiVersion": f"{group}/v1",
+                "kind": "RoleBinding",
+                "metadata": metadata,
+                "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
+                "subjects": [subject],
+            }
+        )
+        client = Api(plane.url, ca_file=plane.ca_file, token=plane.service_account_token(NAMESPACE, name))
+        clients.append(client)
+        eventually(lambda: may_list(client), what="the role is in force")
+        return client
+
+    yield make
+    for client in clients:
+        client.close()
+
+
+def may_list(client: Api) -> bool:
+    try:
+        client.list(*MACHINE, NAMESPACE)
+    except ApiError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def outsider(limited: Callable[[Json], Api]) -> Api:
+    """A user who may write ScheduledMachines and may not create what they embed."""
+    return limited({})
+
+
+def denial(api: Api, **changes: Any) -> str:
+    """What the policy says against a create; empty when it says nothing."""
+    try:
+        api.create(machine("sample", NAMESPACE, **changes), dry_run=True)
+    except ApiError as error:
+        message: str = error.body["message"]
+        assert "ValidatingAdmissionPolicy 'scheduledmachine-validation'" in message, message
+        return message
+    return ""
+
+
+DENIED: dict[str, tuple[Json, str]] = {
+    "empty cluster name": ({"clusterName": ""}, "spec.clusterName must be"),
+    "long cluster name": ({"clusterName": "a" * 64}, "spec.clusterName must be"),
+    "cluster name": ({"clusterName": "-a"}, "spec.clusterName must be"),
+    "grace": ({"gracefulShutdownTimeout": "5 minutes"}, "spec.gracefulShutdownTimeout must be a whole number"),
+    "compound grace": ({"gracefulShutdownTimeout": "1h30m"}, "spec.gracefulShutdownTimeout must be a whole number"),
+    "grace over a day": ({"gracefulShutdownTimeout": "25h"}, "spec.gracefulShutdownTimeout must be at most 24h"),
+    "grace over all bounds": ({"gracefulShutdownTimeout": "9" * 40 + "h"}, "must be at most 24h"),
+    "drain": ({"nodeDrainTimeout": ""}, "spec.nodeDrainTimeout must be a whole number"),
+    "drain over a day": ({"nodeDrainTimeout": "86401s"}, "spec.nodeDrainTimeout must be at most 24h"),
+    "schedule group": (
+        {"schedule": reference(apiVersion="batch/v1")},
+        "spec.schedule.apiVersion must be of the group spotschedules.5spot.finos.org",
+    ),
+    "core bootstrap": ({"bootstrapSpec": bootstrap("v1", kind="Secret")}, "core versions are refused"),
+    "bootstrap group": ({"bootstrapSpec": bootstrap("apps/v1")}, "spec.bootstrapSpec.apiVersion must be of the group"),
+    "infrastructure group in bootstrap": (
+        {"bootstrapSpec": bootstrap("infrastructure.cluster.x-k8s.io/v1beta1")},
+        "spec.bootstrapSpec.apiVersion must be of the group",
+    ),
+    "bootstrap kind": ({"bootstrapSpec": bootstrap(kind="")}, "spec.bootstrapSpec.kind must not be empty"),
+    "bootstrap name": (
+        {"bootstrapSpec": bootstrap(metadata={"name": "x"})},
+        "spec.bootstrapSpec.metadata.name and .namespace must not be set",
+    ),
+    "core infrastructure": ({"infrastructureSpec": infrastructure("v1")}, "core versions are refused"),
+    "infrastructure group": (
+        {"infrastructureSpec": infrastructure("apps/v1")},
+        "spec.infrastructureSpec.apiVersion must be of the group",
+    ),
+    "infrastructure kind": (
+        {"infrastructureSpec": infrastructure(kind="")},
+        "spec.infrastructureSpec.kind must not be empty",
+    ),
+    "infrastructure namespace": (
+        {"infrastructureSpec": infrastructure(metadata={"namespace": "x"})},
+        "spec.infrastructureSpec.metadata.name and .namespace must not be set",
+    ),
+    "reserved label": ({"machineTemplate": {"labels": {"kubernetes.io/os": "x"}}}, "reserved prefixes"),
+    "reserved annotation": ({"machineTemplate": {"annotations": {"5spot.finos.org/x": ""}}}, "reserved prefixes"),
+    "reserved embedded label": (
+        {"bootstrapSpec": bootstrap(metadata={"labels": {"cluster.x-k8s.io/x": ""}})},
+        "reserved prefixes",
+    ),
+    "reserved embedded annotation": (
+        {"infrastructureSpec": infrastructure(metadata={"annotations": {"k8s.io/x": ""}})},
+        "reserved prefixes",
+    ),
+    "taint key": ({"nodeTaints": [taint("a b")]}, "keys must be qualified names"),
+    "long taint key": ({"nodeTaints": [taint(f"{'a' * 200}.{'b' * 51}/c")]}, "keys must be qualified names"),
+    "long taint name": ({"nodeTaints": [taint("a" * 64)]}, "keys must be qualified names"),
+    "taint value": ({"nodeTaints": [taint("a", value="x" * 64)]}, "values must be at most 63"),
+    **{
+        f"taint {prefix}": ({"nodeTaints": [taint(f"{prefix}x")]}, "keys must not begin with the reserved prefixes")
+        for prefix in (
+            "5spot.finos.org/",
+            "kubernetes.io/",
+            "node.kubernetes.io/",
+            "node-role.kubernetes.io/",
+            "node.cloudprovider.kubernetes.io/",
+            "node.cluster.x-k8s.io/",
+        )
+    },
+    "taint twice": ({"nodeTaints": [taint("a", value="b"), taint("a")]}, "must not occur with the same effect twice"),
+}
+
+
+@pytest.mark.parametrize(("changes", "part"), DENIED.values(), ids=DENIED.keys())
+def test_each_rule_denies_with_the_field_named(admin: Api, changes: Json, part: str) -> None:
+    assert part in denial(admin, **changes)
+
+
+ALLOWED: dict[str, Json] = {
+    "no more than required": {},
+    "k0smotron": {
+        "bootstrapSpec": bootstrap("k0smotron.io/v1beta1"),
+        "infrastructureSpec": infrastructure("k0smotron.io/v1"),
+    },
+    "no grace, no drain": {"gracefulShutdownTimeout": "0s", "nodeDrainTimeout": "24h"},
+    "ordinary keys": {
+        "machineTemplate": {"labels": {"node-role.kubernetes.io/build": ""}, "annotations": {"a": "b"}},
+        "bootstrapSpec": bootstrap(metadata={"labels": {"a": "b"}, "annotations": {"example.com/a": "b"}}),
+        "infrastructureSpec": infrastructure(metadata={"labels": {}}),
+    },
+    "taints": {"nodeTaints": [taint(f"{'a' * 189}.b/{'c' * 61}"), taint("a"), taint("a", "NoExecute", value="x" * 63)]},
+    "many taints": {"nodeTaints": [taint(f"example.com/k{n}") for n in range(64)]},
+}
+
+
+@pytest.mark.parametrize("changes", ALLOWED.values(), ids=ALLOWED.keys())
+def test_what_keeps_the_rules_passes(admin: Api, changes: Json) -> None:
+    assert denial(admin, **changes) == ""
+
+
+def test_nobody_gets_through_a_machine_what_rbac_denies_them(outsider: Api) -> None:
+    message = denial(outsider)
+    assert "you may not create standinbootstraps.bootstrap.cluster.x-k8s.io in namespace default" in message
+
+
+@pytest.mark.parametrize(
+    ("group", "resource", "missing"),
+    [
+        (
+            "bootstrap.cluster.x-k8s.io",
+            "standinbootstraps",
+            "spec.infrastructureSpec: you may not create",
+        ),
+        (
+            "infrastructure.cluster.x-k8s.io",
+            "standinmachines",
+            "spec.bootstrapSpec: you may not create",
+        ),
+    ],
+)
+def test_both_embedded_objects_are_checked(
+    limited: Callable[[Json], Api], group: str, resource: str, missing: str
+) -> None:
+    user = limited({"apiGroups": [group], "resources": [resource], "verbs": ["create"]})
+    assert missing in denial(user)
+
+
+def test_a_user_with_both_rights_passes_and_only_in_that_namespace(limited: Callable[[Json], Api]) -> None:
+    user = limited(
+        {
+            "apiGroups": ["bootstrap.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"],
+            "resources": ["standinbootstraps", "standinmachines"],
+            "verbs": ["create"],
+        }
+    )
+    assert denial(user) == ""
+    assert "you may not create othermachines" in denial(user, infrastructureSpec=infrastructure(kind="OtherMachine"))
+
+
+@pytest.fixture
+def existing(admin: Api) -> Iterator[str]:
+    """The name of a machine that an administrator made, with a finalizer."""
+    body = machine("existing", NAMESPACE)
+    body["metadata"]["finalizers"] = ["example.com/hold"]
+    admin.create(body)
+    yield "existing"
+    if admin.find(*MACHINE, "existing", NAMESPACE) is not None:
+        admin.patch(*MACHINE, "existing", NAMESPACE, {"metadata": {"finalizers": None}})
+        admin.delete(*MACHINE, "existing", NAMESPACE, missing_ok=True)
+
+
+def test_a_changed_spec_is_judged_as_a_new_one(outsider: Api, admin: Api, existing: str) -> None:
+    with pytest.raises(ApiError, match="you may not create") as caught:
+        outsider.patch(*MACHINE, existing, NAMESPACE, {"spec": {"priority": 1}})
+    assert caught.value.status == 403
+    with pytest.raises(ApiError, match=r"spec\.nodeDrainTimeout must be"):
+        admin.patch(*MACHINE, existing, NAMESPACE, {"spec": {"nodeDrainTimeout": "x"}})
+
+
+def test_labels_finalizers_and_status_are_never_judged(outsider: Api, existing: str) -> None:
+    outsider.patch(*MACHINE, existing, NAMESPACE, {"metadata": {"labels": {"a": "b"}}})
+    outsider.patch(*MACHINE, existing, NAMESPACE, {"metadata": {"finalizers": ["example.com/hold", "example.com/b"]}})
+    assert outsider.patch_status(*MACHINE, existing, NAMESPACE, {"phase": "Active"})["status"]["phase"] == "Active"
+
+
+def test_an_object_being_deleted_is_never_judged(outsider: Api, admin: Api, existing: str) -> None:
+    outsider.delete(*MACHINE, existing, NAMESPACE)
+    assert "deletionTimestamp" in admin.get(*MACHINE, existing, NAMESPACE)["metadata"]
+    outsider.patch(*MACHINE, existing, NAMESPACE, {"spec": {"killSwitch": True}})
+    outsider.patch(*MACHINE, existing, NAMESPACE, {"metadata": {"finalizers": []}})
+    assert admin.find(*MACHINE, existing, NAMESPACE) is None
+
+
+def test_foreground_deletion_ends_with_the_policy_in_force(admin: Api, existing: str) -> None:
+    admin.delete(*MACHINE, existing, NAMESPACE, propagation="Foreground")
+    # The garbage collector takes its own finalizer off; ours is left.
+    eventually(
+        lambda: admin.get(*MACHINE, existing, NAMESPACE)["metadata"]["finalizers"] == ["example.com/hold"],
+        timeout=40,
+        what="the collector is done",
+    )
+    admin.patch(*MACHINE, existing, NAMESPACE, {"metadata": {"finalizers": []}})
+    assert admin.find(*MACHINE, existing, NAMESPACE) is None
