@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="./dev controlplane",
         description="Starts a real Kubernetes control plane on loopback, with the CRDs of fivespot and Cluster API "
         "and stand-in providers, and runs it until Ctrl-C. Nothing is left behind. The first start on a machine "
-        "builds it, which takes about 7 minutes; later ones take about 3 seconds. The environment variable "
+        "builds it, which takes about 7 minutes; later ones take about 4 seconds. The environment variable "
         "FIVESPOT_KUBERNETES_VERSION chooses another Kubernetes release.",
     )
     parser.add_argument("command", nargs="?", choices=["run", "build"], default="run", help="default: run")

@@ -101,7 +101,7 @@ class ControlPlane:
         self.stop()
 
     def start(self) -> None:
-        """Builds what is missing, starts everything and returns when it is ready (about 3 seconds when built).
+        """Builds what is missing, starts everything and returns when it is ready (about 4 seconds when built).
 
         Raises:
             BuildFailed: the programs could not be built.
