@@ -71,8 +71,10 @@ def _problem(detail: ErrorDetails, at: str) -> Problem:
     if detail["type"] == "missing":
         message = "is required"
     quoted = detail["input"]
-    secret = bool(detail["loc"]) and detail["loc"][0] in _EMBEDDED and detail["loc"][1:2] == ("spec",)
-    if isinstance(quoted, str) and len(quoted) <= _MAX_QUOTED and not secret:
+    secret = bool(detail["loc"]) and detail["loc"][0] in _EMBEDDED and detail["loc"][1:2] in ((), ("spec",))
+    if secret:
+        return Problem(path, message)
+    if isinstance(quoted, str) and len(quoted) <= _MAX_QUOTED:
         message = f'"{quoted}": {message}'
     elif isinstance(quoted, bool | int):
         message = f"{quoted}: {message}"

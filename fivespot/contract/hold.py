@@ -55,9 +55,11 @@ def believe(
         return Belief(reading.active, known=True, fresh=True, may_begin=True)
     may_begin = not isinstance(reading, Unreadable)
     held: bool | None = None
-    if memory is not None and memory.active is not None:
-        if memory.reference is None or memory.reference == reference:
-            held = memory.active
-    elif machine_made_for is not None and machine_made_for in ("", str(reference)):
-        held = True
+    lost = memory is None or (memory.active is None and memory.reference is None)
+    if lost:
+        # Only a lost memory: one that names a reference which never gave a verdict must not be overruled by a Machine
+        # that was made for another.
+        held = True if machine_made_for in ("", str(reference)) else None
+    elif memory is not None and memory.reference in (None, reference):
+        held = memory.active
     return Belief(bool(held), known=held is not None, fresh=False, may_begin=may_begin)

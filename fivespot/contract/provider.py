@@ -17,10 +17,10 @@ from .reasons import PROVIDER_NOT_READY, STATUS_ACTIVE_MISSING
 
 __all__ = ["MESSAGE_BYTES", "REASON_BYTES", "clean", "cut_provider", "read_provider"]
 
-# A reason and a message may be shown twice (in the condition and in status.spotSchedule); together with the
+# A reason and a message may be shown three times (in two conditions and in status.spotSchedule); together with the
 # time that stays under 1 KiB.
 REASON_BYTES: Final = 64
-MESSAGE_BYTES: Final = 384
+MESSAGE_BYTES: Final = 256
 TIME_BYTES: Final = 40
 
 

@@ -14,21 +14,31 @@ from fivespot.contract import Belief, Unreadable, Unresolved, believe
 
 from .decide_down import decide_down
 from .decide_up import decide_up
+from .instants import whole_second
 from .model import Known, Snapshot
 from .plan import CreateChildren, DropFinalizer, PatchMachine, Plan, Want
-from .wait import waiting
+from .wait import unreadable, waiting
 
 __all__ = ["decide"]
 
 
 def decide(s: Snapshot) -> Plan:
     """The plan for one ScheduledMachine at the instant of its snapshot."""
+    s = _with_brake_in_reach(s)
     belief = _believe(s)
     want = _want(s, belief)
     plan = (decide_down if want.down or s.head.deleting else decide_up)(s, belief, want)
     plan = _hold_when_unreadable(s, plan)
     plan = _respect_pause(s, plan)
     return replace(plan, recheck=plan.recheck or isinstance(s.world.reading, Unresolved | Unreadable))
+
+
+def _with_brake_in_reach(s: Snapshot) -> Snapshot:
+    """B7: a brake that was put on in the future (the wall clock was set back) counts from now; status then says so."""
+    replaced = s.memory.replaced
+    if replaced.last is None or replaced.last <= s.now + timedelta(seconds=1):
+        return s
+    return replace(s, memory=replace(s.memory, replaced=replace(replaced, last=whole_second(s.now))))
 
 
 def _believe(s: Snapshot) -> Belief:
@@ -63,8 +73,7 @@ def _hold_when_unreadable(s: Snapshot, plan: Plan) -> Plan:
     if not lasting:
         return replace(plan, report=False, why_waiting=s.world.reading.why)
     if plan.phase is Phase.INACTIVE:
-        message = f"waiting for the schedule to become readable: {s.world.reading.why}"
-        return replace(plan, phase=Phase.PENDING, message=message, settled=False)
+        return replace(unreadable(s, plan), phase=Phase.PENDING, settled=False)
     return plan
 
 
@@ -75,7 +84,8 @@ def _respect_pause(s: Snapshot, plan: Plan) -> Plan:
     if not s.paused:
         unsure = s.world.cluster.exists is Known.UNKNOWN and s.world.capi.installed is not Known.NO
         if plan.steps and unsure:
-            return waiting(s, plan.belief, plan.want, f"whether the Cluster is paused: {s.world.cluster.why}")
+            unknown = waiting(s, plan.belief, plan.want, f"whether the Cluster is paused: {s.world.cluster.why}")
+            return replace(unknown, notices=plan.notices, overdue=plan.overdue, wake=plan.wake)
         return plan
     held = tuple(step for step in plan.steps if not isinstance(step, PatchMachine))
     plan = replace(plan, steps=(), paused=True)

@@ -9,10 +9,11 @@ from fivespot.api import Phase, Reason, names
 from fivespot.contract import Belief
 
 from .children import EXCLUDE_DRAIN, EXCLUDE_VOLUMES
+from .instants import read_instant, whole_second
 from .machine import MachineView
 from .model import Known, Slot, Snapshot
 from .plan import Ask, DeleteChildren, DeleteMachine, DropFinalizer, Notice, PatchMachine, Plan, Step, Want
-from .wait import ask, child_in, error, known_refusal, sweep_needed, waiting, whole_second
+from .wait import ask, child_in, error, invalid, known_refusal, sweep_needed, unreadable, waiting
 
 __all__ = ["FINALIZER_TIMEOUT", "decide_down"]
 
@@ -37,6 +38,8 @@ def _take_away(s: Snapshot, belief: Belief, want: Want) -> Plan:
     if capi.installed is Known.NO:
         # B3.4: without Cluster API there can be no children.
         return _settled(s, belief, want)
+    if capi.installed is Known.YES and not capi.version:
+        return error(s, belief, want, Reason.MACHINE_DELETION_FAILED, capi.why, stalled=True)
     if capi.installed is Known.UNKNOWN or s.world.machine_known is Known.UNKNOWN:
         return waiting(s, belief, want, capi.why or "Machines are not read yet")
     machine = s.machine
@@ -56,24 +59,29 @@ def _without_grace(s: Snapshot, want: Want) -> bool:
     return s.head.deleting or want in (Want.KILLED, Want.CLUSTER_DELETING)
 
 
+def _must_not_begin(s: Snapshot, belief: Belief, want: Want) -> bool:
+    """A15: a shutdown that has begun goes on, but none is begun for a schedule that cannot be read."""
+    on_its_account = want is Want.INACTIVE and not s.head.deleting
+    return on_its_account and not belief.may_begin and s.memory.shutdown_requested is None
+
+
 def _grace(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Plan:
     """B1.9, B1.20, B1.21: grace counts from when down was first wanted."""
+    if _must_not_begin(s, belief, want):
+        return replace(unreadable(s, _base(s, belief, want, machine)), phase=Phase.ACTIVE)
     begun = s.memory.shutdown_requested
-    if begun is None and want is Want.INACTIVE and not belief.may_begin:
-        # A15: no deletion is begun on the account of a schedule that cannot be read.
-        base = _base(s, belief, want, machine)
-        lasting = s.unreadable_for >= s.timings.unreadable_report
-        return replace(base, phase=Phase.ACTIVE, message="the schedule is not readable", report=lasting)
     if begun is None or begun > s.now + timedelta(seconds=1):
         begun = whole_second(s.now)
     grace = s.spec.grace
     notices: tuple[Notice, ...] = ()
-    if want is Want.INACTIVE and not belief.known and belief.may_begin:
+    never_resolved = want is Want.INACTIVE and not belief.known
+    if never_resolved:
+        # B1.22
         grace = max(grace, timedelta(seconds=s.timings.reference_grace))
     due = begun + grace
     if due <= s.now:
         return _delete(s, belief, want, machine, begun)
-    if want is Want.INACTIVE and not belief.known:
+    if never_resolved:
         notices = (_unresolved_notice(s, machine, due),)
     return replace(
         _base(s, belief, want, machine),
@@ -87,7 +95,6 @@ def _grace(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Pla
 
 
 def _unresolved_notice(s: Snapshot, machine: MachineView, due: datetime) -> Notice:
-    # B1.22
     message = (
         f"spec.schedule now names {s.spec.schedule}, which has never resolved, so nothing wants the machine: "
         f"it goes at {due:%Y-%m-%dT%H:%M:%SZ} unless that schedule appears"
@@ -167,6 +174,8 @@ def _leftovers(s: Snapshot, belief: Belief, want: Want) -> Plan:
     if refused is not None:
         return refused
     begun = tuple(child for child in s.ours if not child.deleting)
+    if begun and _must_not_begin(s, belief, want):
+        return unreadable(s, _base(s, belief, want, None))
     listed = ", ".join(str(child) for child in s.ours)
     return replace(
         _base(s, belief, want, None),
@@ -178,6 +187,10 @@ def _leftovers(s: Snapshot, belief: Belief, want: Want) -> Plan:
 
 
 def _settled(s: Snapshot, belief: Belief, want: Want) -> Plan:
+    if not s.head.deleting and want is not Want.KILLED:
+        refused = invalid(s, belief, want)
+        if refused is not None:
+            return refused
     phase, message = _SETTLED.get(want, (Phase.SHUTTING_DOWN, "everything is gone"))
     return Plan(
         want,
@@ -211,7 +224,7 @@ def _overdue(s: Snapshot, plan: Plan) -> Plan:
     """B3.3: a deletion that lasts too long is said once, and forced only when the administrator asked for it."""
     if not s.head.deleting or any(isinstance(step, DropFinalizer) for step in plan.steps):
         return plan
-    begun = datetime.fromisoformat(s.head.deletion_timestamp or "")
+    begun = read_instant(s.head.deletion_timestamp) or s.now
     limit = timedelta(seconds=s.timings.deletion_limit) + 2 * s.spec.drain_timeout
     due = begun + limit
     if s.now < due:

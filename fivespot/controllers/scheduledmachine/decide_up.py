@@ -8,11 +8,12 @@ from datetime import datetime, timedelta
 from fivespot.api import Phase, Reason, names
 from fivespot.contract import Belief
 
+from .instants import whole_second
 from .machine import MachineView
 from .memory import Replaced
 from .model import Child, Known, Slot, Snapshot
 from .plan import Ask, CreateChildren, DeleteChildren, DeleteMachine, Notice, PatchMachine, Plan, Want
-from .wait import ask, child_in, error, known_refusal, sweep_needed, waiting, whole_second
+from .wait import ask, child_in, error, invalid, known_refusal, sweep_needed, unreadable, waiting
 
 __all__ = ["decide_up"]
 
@@ -92,6 +93,9 @@ def _active(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Pl
     steps: tuple[PatchMachine, ...] = ()
     if machine.head.labels.get(names.LABEL_MACHINE) != s.head.name:
         # B2.2: a lost label is put back.
+        refused = known_refusal(s, belief, want)
+        if refused is not None:
+            return refused
         steps = (PatchMachine(machine, labels=((names.LABEL_MACHINE, s.head.name),)),)
     if machine.ready:
         reason, message = Reason.MACHINE_READY, "the machine is up and its node is ready"
@@ -115,9 +119,9 @@ def _active(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Pl
 
 
 def _absent(s: Snapshot, belief: Belief, want: Want) -> Plan:
-    if s.spec.problems or s.spec.bootstrap is None or s.spec.infrastructure is None:
-        problems = "; ".join(s.spec.problems[:3]) or "bootstrapSpec or infrastructureSpec names no kind"
-        return error(s, belief, want, Reason.REFERENCES_INVALID, problems, stalled=True)  # B1.17
+    refused = invalid(s, belief, want)
+    if refused is not None:
+        return refused
     lost = _lost(s)
     if lost is None:
         return ask(s, belief, want, Ask.MACHINE_GONE)
@@ -158,6 +162,8 @@ def _create(s: Snapshot, belief: Belief, want: Want, replaced: Replaced) -> Plan
         refused = known_refusal(s, belief, want)
         if refused is not None:
             return refused
+        if not belief.may_begin and s.memory.shutdown_requested is None:
+            return unreadable(s, base)
         listed = ", ".join(str(child) for child in unusable)
         return replace(
             base,
@@ -182,8 +188,7 @@ def _create(s: Snapshot, belief: Belief, want: Want, replaced: Replaced) -> Plan
     if world.templates.usable is Known.NO:
         return error(s, belief, want, Reason.MACHINE_CREATION_FAILED, world.templates.why, stalled=True)  # B2.4
     if not belief.may_begin:
-        # A15: nothing is created on the account of a schedule that cannot be read.
-        return replace(waiting(s, belief, want, "the schedule is not readable"), report=_lasting(s))
+        return unreadable(s, base)
     braked = _brake(s, replaced)
     if braked is not None:
         message = f"replacement {replaced.count} is created at {braked:%Y-%m-%dT%H:%M:%SZ}; each loss doubles the wait"
@@ -198,11 +203,8 @@ def _create(s: Snapshot, belief: Belief, want: Want, replaced: Replaced) -> Plan
         reason=Reason.MACHINE_CREATED,
         message="the machine was created; waiting for its node to be ready",
         steps=(CreateChildren(missing, rehearse=s.spec.tainted),),
+        shutdown_requested=None,
     )
-
-
-def _lasting(s: Snapshot) -> bool:
-    return s.unreadable_for >= s.timings.unreadable_report
 
 
 def _pending(s: Snapshot, belief: Belief, want: Want) -> Plan:
@@ -220,10 +222,14 @@ def _pending(s: Snapshot, belief: Belief, want: Want) -> Plan:
 
 def _leftovers(s: Snapshot) -> tuple[tuple[Child, ...], tuple[Child, ...]]:
     """Ours without a Machine: those that a new Machine can use (B1.4), and the others."""
+    templates = {Slot.BOOTSTRAP: s.spec.bootstrap, Slot.INFRASTRUCTURE: s.spec.infrastructure}
     ready: list[Child] = []
     unusable: list[Child] = []
     for child in s.ours:
-        usable = not child.deleting and child.head.controller is None and child.template_hash == s.spec.template_hash
+        template = templates[child.slot]
+        current = template is not None and child.group_kind == template.group_kind
+        current = current and child.template_hash == s.spec.template_hash
+        usable = current and not child.deleting and not child.head.owners
         (ready if usable else unusable).append(child)
     return tuple(ready), tuple(unusable)
 
@@ -236,8 +242,7 @@ def _delete(children: tuple[Child, ...]) -> tuple[DeleteChildren, ...]:
 def _brake(s: Snapshot, replaced: Replaced) -> datetime | None:
     if not replaced.count or replaced.last is None:
         return None
-    # A wall clock that was set back must not stretch the wait.
-    due = min(replaced.last, s.now) + s.timings.replacement_delay(replaced.count)
+    due = replaced.last + s.timings.replacement_delay(replaced.count)
     return due if due > s.now else None
 
 

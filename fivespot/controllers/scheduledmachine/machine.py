@@ -14,6 +14,7 @@ from fivespot.runtime.errors import ProtocolError
 from fivespot.runtime.objects import GroupKind, Head, Object, Projection, exact, group_of
 
 from .children import EXCLUDE_DRAIN, EXCLUDE_VOLUMES
+from .instants import read_instant
 
 __all__ = ["MACHINE", "ChildRef", "MachineView", "read_machine"]
 
@@ -90,14 +91,19 @@ _decoder = msgspec.json.Decoder(_Machine)
 
 def _keep(raw: bytes | msgspec.Raw) -> bytes:
     machine = _decoder.decode(raw)
-    status = machine.status
-    # v1beta1 carries the newer conditions in a folder of their own; where they are, they are the better ones.
-    found = (status.v1beta2.conditions if status.v1beta2 is not None else None) or status.conditions or []
-    older = status.conditions or []
-    kept = [c for c in found if c.type in _CONDITIONS]
-    kept += [c for c in older if c.type in _CONDITIONS and all(c.type != k.type for k in kept)]
-    status.conditions, status.v1beta2 = kept, None
+    machine.status.conditions, machine.status.v1beta2 = list(_conditions(machine.status).values()), None
     return exact(machine)
+
+
+def _conditions(status: _Status) -> dict[str, _Condition]:
+    """The conditions that matter, by type.
+
+    At v1beta1 Cluster API keeps the newer ones in a folder of their own. Where that is filled, they count: the older
+    Ready is already true before there is a Node.
+    """
+    newer = (status.v1beta2.conditions if status.v1beta2 is not None else None) or []
+    found = {c.type: c for c in status.conditions or () if c.type in _CONDITIONS and not (newer and c.type == "Ready")}
+    return found | {c.type: c for c in newer if c.type in _CONDITIONS}
 
 
 MACHINE: Final = Projection("machine", _keep, _ANNOTATIONS)
@@ -158,7 +164,7 @@ def read_machine(obj: Object) -> MachineView:
     except msgspec.DecodeError as error:
         raise ProtocolError(f"Machine {obj.key}: {error}") from error
     spec, status = machine.spec, machine.status
-    conditions = {c.type: c for c in status.conditions or ()}
+    conditions = _conditions(status)
     ready = conditions.get("Ready", _Condition())
     deleting = conditions.get("Deleting", _Condition())
     marked = (
@@ -176,7 +182,7 @@ def read_machine(obj: Object) -> MachineView:
         node_uid=status.node_ref.uid if status.node_ref else "",
         phase=status.phase,
         ready=ready.status == "True",
-        ready_since=_instant(ready.last_transition_time),
+        ready_since=read_instant(ready.last_transition_time),
         ready_reason=clean(ready.reason, 64),
         ready_message=clean(ready.message, 512),
         deleting_reason=clean(deleting.reason, 64) if deleting.status == "True" else "",
@@ -192,10 +198,3 @@ def _child(ref: _Ref | None) -> ChildRef | None:
         return None
     group = ref.api_group or group_of(ref.api_version)
     return ChildRef(GroupKind(group, ref.kind), ref.name)
-
-
-def _instant(text: str | None) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text) if text else None
-    except ValueError:
-        return None

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from fivespot.api import Phase
 from fivespot.contract import Memory, Reference
 from fivespot.runtime.objects import GroupKind, group_of
 
+from .instants import read_instant
 from .machine import ChildRef
 
-__all__ = ["SETTLED_DOWN", "Replaced", "StatusMemory", "read_memory"]
-
-SETTLED_DOWN = frozenset({Phase.INACTIVE, Phase.DISABLED, Phase.TERMINATED})
-"""Phases that are written only after everything was seen to be gone."""
+__all__ = ["Replaced", "StatusMemory", "read_memory"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +65,10 @@ def read_memory(body: Mapping[str, Any]) -> StatusMemory:
         machine_uid=_text(_mapping(status.get("machineRef")).get("uid")),
         bootstrap=_child(status.get("bootstrapRef")),
         infrastructure=_child(status.get("infrastructureRef")),
-        shutdown_requested=_instant(status.get("shutdownRequestedTime")),
+        shutdown_requested=read_instant(status.get("shutdownRequestedTime")),
         replaced=Replaced(
             count=count if isinstance(count, int) and 0 < count < 1_000_000 else 0,
-            last=_instant(replaced.get("lastTime")),
+            last=read_instant(replaced.get("lastTime")),
             uid=_text(replaced.get("uid")),
         ),
     )
@@ -95,16 +92,6 @@ def _child(value: object) -> ChildRef | None:
     if not group or not kind or not name:
         return None
     return ChildRef(GroupKind(group, kind), name, _text(ref.get("uid")))
-
-
-def _instant(value: object) -> datetime | None:
-    try:
-        instant = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-    if instant is None or instant.tzinfo is None:
-        return None
-    return instant.astimezone(UTC)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

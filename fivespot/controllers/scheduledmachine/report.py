@@ -7,8 +7,16 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
-from fivespot.api import ConditionType, Phase, Reason
-from fivespot.contract import PROVIDER_UNREADABLE, RESOLVED, Display, Resolved, Unreadable, Unresolved
+from fivespot.api import ConditionType, Phase, Reason, names
+from fivespot.contract import (
+    PROVIDER_NOT_READY,
+    PROVIDER_UNREADABLE,
+    RESOLVED,
+    Display,
+    Resolved,
+    Unreadable,
+    Unresolved,
+)
 from fivespot.runtime.objects import Condition, ConditionStatus, find_condition, rfc3339, set_conditions
 
 from .machine import MachineView
@@ -18,6 +26,7 @@ from .plan import Notice, Plan, Want
 __all__ = ["Refused", "apply_refusal", "build_status", "display_only", "phase_notices"]
 
 _MESSAGE_LIMIT: Final = 1024
+_SHOWING: Final = (PROVIDER_NOT_READY, PROVIDER_UNREADABLE)
 _DISPLAY_FIELDS: Final = ("message", "providerGeneration", "lastTransitionTime")
 
 
@@ -48,7 +57,7 @@ def build_status(s: Snapshot, plan: Plan) -> dict[str, Any]:
     machine = plan.machine
     status: dict[str, Any] = {
         "phase": plan.phase.value,
-        "message": plan.message[:_MESSAGE_LIMIT],
+        "message": _message(plan),
         "observedGeneration": s.head.generation,
         "inSchedule": plan.belief.active,
         "ready": machine is not None and machine.ready,
@@ -69,6 +78,8 @@ def build_status(s: Snapshot, plan: Plan) -> dict[str, Any]:
             status["nodeRef"] = {"apiVersion": "v1", "kind": "Node", "name": machine.node}
             if machine.node_uid:
                 status["nodeRef"]["uid"] = machine.node_uid
+    elif s.world.machine_known is Known.UNKNOWN and not plan.nothing_left:
+        status["machineRef"] = s.memory.raw.get("machineRef")
     for field, child in (("bootstrapRef", plan.bootstrap), ("infrastructureRef", plan.infrastructure)):
         if child is not None:
             status[field] = _reference(s, child)
@@ -86,6 +97,11 @@ def build_status(s: Snapshot, plan: Plan) -> dict[str, Any]:
         }
     status["conditions"] = _conditions(s, plan)
     return {name: value for name, value in status.items() if value is not None}
+
+
+def _message(plan: Plan) -> str:
+    # The suffix makes the status change, so that the notice of an overdue deletion is told with it.
+    return plan.message[:_MESSAGE_LIMIT] + ("; the deletion takes longer than it should" if plan.overdue else "")
 
 
 def display_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -132,10 +148,8 @@ def _quiet(s: Snapshot) -> bool:
 
 def _spot_schedule(s: Snapshot, plan: Plan) -> dict[str, Any] | None:
     reading, before = s.world.reading, s.memory.raw.get("spotSchedule")
-    if isinstance(reading, Unreadable) and s.memory.schedule is not None:
-        mine = s.memory.schedule.reference in (None, s.spec.schedule)
-        if mine and _quiet(s):
-            return before if isinstance(before, dict) else None
+    if _quiet(s):
+        return before if isinstance(before, dict) else None
     shown: dict[str, Any] = {
         "resolved": isinstance(reading, Resolved),
         "reason": _resolution_reason(s),
@@ -202,10 +216,6 @@ def _schedule_conditions(s: Snapshot, plan: Plan) -> list[Condition]:
         conditions.append(Condition(ConditionType.SPOT_SCHEDULE_RESOLVED, "Unknown", PROVIDER_UNREADABLE, reading.why))
     else:
         conditions += _kept(existing, ConditionType.SPOT_SCHEDULE_RESOLVED)
-    if isinstance(reading, Unreadable) and not decided:
-        kept = _kept(existing, ConditionType.SCHEDULED)
-        if kept or not plan.belief.known:
-            return conditions + kept
     who = {
         Want.KILLED: "spec.killSwitch is on",
         Want.CLUSTER_DELETING: f"Cluster {s.spec.cluster} is being deleted",
@@ -213,11 +223,15 @@ def _schedule_conditions(s: Snapshot, plan: Plan) -> list[Condition]:
         Want.INACTIVE: f"{s.spec.schedule} says that the machine is not wanted",
         Want.ACTIVE: f"{s.spec.schedule} says that the machine is wanted",
     }[plan.want]
-    if isinstance(reading, Unresolved) and not decided:
+    if not isinstance(reading, Resolved) and not decided:
         who = "the last known verdict is held" if plan.belief.known else f"{s.spec.schedule} has never given a verdict"
-    scheduled: ConditionStatus = "False" if plan.want.down else "True"
-    conditions.append(Condition(ConditionType.SCHEDULED, scheduled, plan.want.value, who))
-    return conditions
+    status: ConditionStatus = "False" if plan.want.down else "True"
+    scheduled = Condition(ConditionType.SCHEDULED, status, plan.want.value, who)
+    # A15: what a failure to read leaves as it was keeps its words too.
+    kept = _kept(existing, ConditionType.SCHEDULED) if isinstance(reading, Unreadable) else []
+    if any((c.status, c.reason) == (scheduled.status, scheduled.reason) for c in kept):
+        scheduled = kept[0]
+    return [*conditions, scheduled]
 
 
 def _ready(s: Snapshot, plan: Plan) -> Condition:
@@ -247,7 +261,7 @@ def _machine_ready(plan: Plan) -> Condition:
 def _up_to_date(s: Snapshot, machine: MachineView | None) -> Condition | None:
     if machine is None:
         return None
-    made_from = machine.head.annotations.get("5spot.finos.org/template-hash")
+    made_from = machine.head.annotations.get(names.ANNOTATION_TEMPLATE_HASH)
     if made_from is None:
         message = "the Machine was not made by this controller and does not say from which template"
         return Condition(ConditionType.UP_TO_DATE, "Unknown", Reason.NO_TEMPLATE_HASH, message)
@@ -271,7 +285,7 @@ def _kept(existing: object, type_: str) -> list[Condition]:
     found = find_condition(existing, type_)
     if found is None:
         return []
-    return [Condition(type_, found["status"], found.get("reason", ""), found.get("message", ""))]
+    return [Condition(type_, found.get("status", "Unknown"), found.get("reason", ""), found.get("message", ""))]
 
 
 def _without_display(status: Mapping[str, Any]) -> dict[str, Any]:
@@ -286,8 +300,8 @@ def _without_display(status: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_words(entry: Mapping[str, Any]) -> dict[str, Any]:
-    # The provider's words reach these two conditions and no others.
+    # The provider's words, and those of a failure to read it, reach these two conditions and no others.
     shown = entry.get("type") == ConditionType.SPOT_SCHEDULE_RESOLVED or (
-        entry.get("type") == ConditionType.READY and entry.get("reason") == "ProviderNotReady"
+        entry.get("type") == ConditionType.READY and entry.get("reason") in _SHOWING
     )
     return {name: value for name, value in entry.items() if not (shown and name == "message")}

@@ -20,7 +20,7 @@ from .children import template_hash
 
 __all__ = ["SpecView", "TemplateKind", "read_references", "read_spec"]
 
-_DURATION = re.compile(r"([0-9]{1,6})([smh])", re.ASCII)
+_DURATION = re.compile(r"0*([0-9]+)([smh])", re.ASCII)
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _DEFAULT_TIMEOUT = timedelta(minutes=5)
 _LONGEST = timedelta(hours=24)
@@ -113,6 +113,8 @@ def _duration(value: object) -> timedelta:
     found = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         return _DEFAULT_TIMEOUT
+    if len(found[1]) > 6:
+        return _LONGEST
     return min(timedelta(seconds=int(found[1]) * _UNITS[found[2]]), _LONGEST)
 
 

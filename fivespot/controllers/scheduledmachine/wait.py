@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 
 from fivespot.api import Phase, Reason
 from fivespot.contract import Belief
 
-from .model import Child, Slot, Snapshot
+from .model import Child, Known, Slot, Snapshot
 from .plan import Ask, Plan, Want
 
-__all__ = ["ask", "child_in", "error", "known_refusal", "sweep_needed", "waiting", "whole_second"]
+__all__ = ["ask", "child_in", "error", "invalid", "known_refusal", "sweep_needed", "unreadable", "waiting"]
 
 
 def waiting(s: Snapshot, belief: Belief, want: Want, why: str) -> Plan:
@@ -48,8 +49,9 @@ def ask(s: Snapshot, belief: Belief, want: Want, question: Ask) -> Plan:
 def error(
     s: Snapshot, belief: Belief, want: Want, reason: str, message: str, *, stalled: bool, wake: float | None = None
 ) -> Plan:
-    """Something is in the way. ``wake`` is the wait in seconds before the next try, None for the first refusal's."""
+    """Something is in the way. ``wake`` is the wait in seconds before the next look, None for the longest one."""
     seconds = s.timings.refusal_cap if wake is None else wake
+    unfinished = s.machine is not None or bool(s.ours) or s.world.machine_known is Known.UNKNOWN
     return Plan(
         want,
         belief,
@@ -60,20 +62,37 @@ def error(
         machine=s.machine,
         bootstrap=child_in(s, Slot.BOOTSTRAP),
         infrastructure=child_in(s, Slot.INFRASTRUCTURE),
-        shutdown_requested=s.memory.shutdown_requested if s.machine is not None or s.ours else None,
+        shutdown_requested=s.memory.shutdown_requested if unfinished else None,
         replaced=s.memory.replaced,
         wake=s.now + timedelta(seconds=seconds),
     )
 
 
+def invalid(s: Snapshot, belief: Belief, want: Want) -> Plan | None:
+    """B1.17: the error of a ScheduledMachine that no machine could be made from; None when one can."""
+    if s.spec.bootstrap is not None and s.spec.infrastructure is not None and not s.spec.problems:
+        return None
+    problems = "; ".join(s.spec.problems[:3]) or "bootstrapSpec or infrastructureSpec names no kind"
+    return error(s, belief, want, Reason.REFERENCES_INVALID, problems, stalled=True)
+
+
+def unreadable(s: Snapshot, plan: Plan) -> Plan:
+    """A15: the plan with no step begun on the account of a schedule that cannot be read, told once that has lasted."""
+    return replace(
+        plan,
+        reason=Reason.AWAITING_SCHEDULE,
+        message="waiting for the schedule to become readable",
+        steps=(),
+        report=s.unreadable_for >= s.timings.unreadable_report,
+        why_waiting="the schedule is not readable",
+    )
+
+
 def child_in(s: Snapshot, slot: Slot) -> Child | None:
-    """Our object in one of the two slots."""
-    return next((child for child in s.ours if child.slot is slot), None)
-
-
-def whole_second(instant: datetime) -> datetime:
-    """The next whole second: status holds no fractions, and a wait must not end early for it."""
-    return (instant + timedelta(microseconds=999_999)).replace(microsecond=0)
+    """Our object in one of the two slots; of several, one that only status can remind us of."""
+    templates = {t.group_kind for t in (s.spec.bootstrap, s.spec.infrastructure) if t is not None}
+    candidates = [child for child in s.ours if child.slot is slot]
+    return min(candidates, key=lambda child: child.group_kind in templates, default=None)
 
 
 def known_refusal(s: Snapshot, belief: Belief, want: Want) -> Plan | None:
