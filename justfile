@@ -49,7 +49,7 @@ controlplane *ARGS:
 
 # Write manifests/crds from the models
 crds:
-    fivespot crds
+    fivespot crds --output manifests/crds
 
 # Measure (see benchmarks/)
 bench *ARGS:

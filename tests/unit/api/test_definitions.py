@@ -29,7 +29,7 @@ def columns_of(definition: dict[str, Any], *, wide: bool) -> list[tuple[str, str
 
 def test_committed_definitions_are_the_generated_ones() -> None:
     committed = {path.name: path.read_text() for path in (MANIFESTS / "crds").iterdir()}
-    assert committed == render(), "run `fivespot crds` and commit manifests/crds"
+    assert committed == render(), "run `./dev crds` and commit manifests/crds"
 
 
 def test_writing_makes_the_folder_and_every_file(tmp_path: Path) -> None:
