@@ -21,6 +21,7 @@ from controlplane import (
     read_crds,
 )
 from support import make_namespace
+from support.manager import ManagerProcess, install
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 OWN_CRDS = REPOSITORY / "manifests" / "crds"
@@ -78,9 +79,19 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
             plane.copy_logs(KEPT_LOGS / f"shared-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}")
 
 
+@pytest.fixture(scope="session")
+def manager(control_plane: ControlPlane) -> Iterator[ManagerProcess]:
+    """One manager for all tests of this worker, under the shipped RBAC and admission policy: keep to your namespace."""
+    install(control_plane)
+    with ManagerProcess(control_plane) as process:
+        yield process
+        if KEPT_LOGS.is_dir():
+            shutil.copy(process.log, KEPT_LOGS / f"manager-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}.log")
+
+
 @pytest.fixture
 def own_control_plane(request: pytest.FixtureRequest) -> Iterator[Callable[..., ControlPlane]]:
-    """Starts a control plane for this test alone (about 3 s): ``own_control_plane(audit=False, ...)``.
+    """Starts a control plane for this test alone (about 4 s): ``own_control_plane(audit=False, ...)``.
 
     For tests that change what the whole cluster shares, count requests, or stop the server. Takes the arguments of
     :class:`controlplane.ControlPlane`; fivespot's own CRDs are installed unless ``crds`` says otherwise.

@@ -1,0 +1,5 @@
+"""`python -m fivespot.cli`: the same as the command `fivespot`."""
+
+from fivespot.cli import main
+
+main()
