@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
@@ -227,6 +227,10 @@ JUNK = st.one_of(
 )
 
 
+UNHURRIED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""Whole objects take a while to generate, more so on a busy machine; that says nothing about the product."""
+
+
 def around(schema: Json) -> st.SearchStrategy[Any]:
     """Values that mostly fit the schema, and now and then do not."""
     return st.integers(0, 19).flatmap(lambda dice: JUNK if dice == 0 else _fitting(schema))
@@ -258,6 +262,7 @@ def agreement(model: type[BaseModel]) -> Callable[[], None]:
     schema = structural_schema(model)
     validator = jsonschema_rs.validator_for(as_json_schema(schema))
 
+    @UNHURRIED
     @given(around(schema))
     def holds(value: Any) -> None:
         structural = True
@@ -276,6 +281,7 @@ def test_model_and_schema_accept_the_same_objects(model: type[BaseModel]) -> Non
     agreement(model)()
 
 
+@UNHURRIED
 @given(around(structural_schema(ScheduledMachine)))
 def test_an_accepted_machine_survives_the_way_there_and_back(value: Any) -> None:
     try:
