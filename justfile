@@ -19,7 +19,7 @@ setup:
 
 # Run the whole system on this machine and tell what happens (--headless --for 40s for scripts)
 demo *ARGS: build-controlplane
-    @fivespot demo "$@"
+    @exec python -m demo "$@"
 
 # Everything that has to pass: lint, unit tests, tests on the real control plane
 test: lint unit build-controlplane server

@@ -1,0 +1,1 @@
+"""The whole system on this machine, with an account of what happens."""
