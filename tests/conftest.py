@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -51,6 +52,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Forgets the logs of the run before."""
+    # Otherwise pytest-asyncio's look for a current loop makes one in the main thread that nobody closes.
+    asyncio.set_event_loop(None)
     if not _is_worker(session.config):
         shutil.rmtree(KEPT_LOGS, ignore_errors=True)
 
