@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 from controlplane import ControlPlane, read_crds
+from harness import MANIFESTS, ManagerProcess, install
 
 from .cluster_api import ClusterApi
 from .story import Story, Teller
-
-REPOSITORY = Path(__file__).resolve().parents[2]
-MANIFESTS = REPOSITORY / "manifests"
-SYSTEM_NAMESPACE = "5spot-system"
-SERVICE_ACCOUNT = "5spot-controller"
 
 _DURATION = re.compile(r"([0-9]+)(s|m|h)?")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -37,41 +30,18 @@ def main() -> int:
         signal.signal(number, lambda *_: stop.set())
     with tempfile.TemporaryDirectory(prefix="fivespot-demo-") as folder, ControlPlane(audit=False) as plane:
         plane.install_crds(read_crds(MANIFESTS / "crds"))
-        plane.kubectl("apply", "--server-side", "-k", str(MANIFESTS))
+        install(plane)
         kubeconfig = plane.kubeconfig(arguments.kubeconfig or Path(folder) / "kubeconfig", namespace="demo")
         tell.note(f"in another terminal:  export KUBECONFIG={kubeconfig}")
         tell.note("                      kubectl get sm,tbss,machines   and   kubectl describe sm web")
-        with _manager(plane, Path(folder)) as log, ClusterApi(plane.api):
-            story = Story(plane.api, tell, seconds=arguments.seconds)
+        with ManagerProcess(plane, "--log-format", "text") as manager, ClusterApi(plane.api):
             try:
-                story.run(stop)
+                Story(plane.api, tell, seconds=arguments.seconds).run(stop)
             except Exception:
-                sys.stderr.write("\n".join(log.read_text(errors="replace").splitlines()[-20:]) + "\n")
+                sys.stderr.write(manager.tail(20) + "\n")
                 raise
         tell.note("stopping; nothing is left behind")
     return 0
-
-
-@contextlib.contextmanager
-def _manager(plane: ControlPlane, folder: Path) -> Iterator[Path]:
-    """`fivespot manager` under the shipped ServiceAccount; the path of its log."""
-    kubeconfig = plane.service_account_kubeconfig(SYSTEM_NAMESPACE, SERVICE_ACCOUNT, folder / "manager-kubeconfig")
-    path = folder / "manager.log"
-    command = [
-        *(sys.executable, "-m", "fivespot.cli", "manager", "--kubeconfig", str(kubeconfig)),
-        *("--metrics-port", "0", "--health-port", "0", "--log-format", "text"),
-    ]
-    with path.open("ab") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
-    try:
-        yield path
-    finally:
-        process.terminate()
-        try:
-            process.wait(35)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def _parse() -> argparse.Namespace:

@@ -1,0 +1,183 @@
+"""Runs `fivespot manager` as a process of its own against a control plane, under the shipped rights."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Self
+
+from controlplane import ControlPlane
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+MANIFESTS = REPOSITORY / "manifests"
+SYSTEM_NAMESPACE = "5spot-system"
+SERVICE_ACCOUNT = "5spot-controller"
+MANAGER_USER = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{SERVICE_ACCOUNT}"
+"""The user that the audit log names for everything that the manager does under the shipped RBAC."""
+
+START_SECONDS = 40.0
+STOP_SECONDS = 35.0
+
+
+def install(plane: ControlPlane) -> None:
+    """Apply the shipped manifests, RBAC and admission policy included, as an administrator would."""
+    plane.kubectl("apply", "--server-side", "-k", str(MANIFESTS))
+
+
+class ManagerProcess:
+    """One `fivespot manager` under the shipped ServiceAccount. Use it as a context manager, or start and stop it."""
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        *arguments: str,
+        kubeconfig: Path | None = None,
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        self._plane = plane
+        self._arguments = arguments
+        self._folder = tempfile.TemporaryDirectory(prefix="fivespot-manager-")
+        self._kubeconfig = kubeconfig
+        self._environment = environment or {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self.log = Path(self._folder.name) / "manager.log"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._folder.cleanup()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.poll() if self._process is not None else None
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start it and, unless told otherwise, wait until `/readyz` is green."""
+        if self._kubeconfig is None:
+            path = Path(self._folder.name) / "kubeconfig"
+            self._kubeconfig = self._plane.service_account_kubeconfig(SYSTEM_NAMESPACE, SERVICE_ACCOUNT, path)
+        command = [
+            *(sys.executable, "-m", "fivespot.cli", "manager", "--kubeconfig", str(self._kubeconfig)),
+            *("--metrics-port", "0", "--health-port", "0", *self._arguments),
+        ]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.STDOUT, cwd=self._folder.name, env=self._env()
+            )
+        if wait:
+            self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Wait until `/readyz` is green."""
+        deadline = time.monotonic() + START_SECONDS
+        while not self._ready():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"the manager is not ready within {START_SECONDS} s:\n{self.tail()}")
+            time.sleep(0.05)
+
+    def stop(self) -> int:
+        """SIGTERM, and wait; the exit code."""
+        process = self._process
+        if process is None:
+            return 0
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                raise AssertionError(f"the manager did not stop within {STOP_SECONDS} s:\n{self.tail()}") from None
+        self._process = None
+        return process.returncode
+
+    def kill(self) -> None:
+        """End it without warning, as a node that dies would."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+
+    def restart(self) -> None:
+        self.stop()
+        self.log.write_bytes(b"")
+        self.start()
+
+    def logs(self) -> list[dict[str, Any]]:
+        """The log so far, one record each; lines that are no JSON under `raw`."""
+        return [_record(line) for line in self.log.read_text(errors="replace").splitlines()]
+
+    def tail(self, lines: int = 40) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def metrics(self) -> dict[str, float]:
+        """All samples of `/metrics`: `name{labels}` -> value."""
+        samples = {}
+        for line in self._get(self._ports()[0], "/metrics")[1].splitlines():
+            if line and not line.startswith("#"):
+                name, _, value = line.rpartition(" ")
+                samples[name] = float(value)
+        return samples
+
+    def health(self, path: str) -> tuple[int, str]:
+        """Status and body of a path on the health port."""
+        return self._get(self._ports()[1], path)
+
+    def debug(self, name: str) -> Any:
+        """What `/debug/NAME` shows."""
+        return json.loads(self._get(self._ports()[0], f"/debug/{name}")[1])
+
+    def _ready(self) -> bool:
+        assert self._process is not None
+        code = self._process.poll()
+        if code is not None:
+            raise RuntimeError(f"the manager ended with exit code {code}:\n{self.tail()}")
+        try:
+            return self.health("/readyz")[0] == 200
+        except (OSError, LookupError):
+            return False
+
+    def _ports(self) -> tuple[int, int]:
+        text = self.log.read_text(errors="replace")
+        found = [re.search(rf'{name}_port"?[:=] ?(\d+)', text) for name in ("metrics", "health")]
+        if found[0] is None or found[1] is None:
+            raise LookupError("the manager has not logged its ports yet")
+        return int(found[0][1]), int(found[1][1])
+
+    @staticmethod
+    def _get(port: int, path: str) -> tuple[int, str]:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    def _env(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("KUBE", "POD_", "LEASE_"))}
+        return {**kept, "PYTHONDONTWRITEBYTECODE": "1", **self._environment}
+
+
+def _record(line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {"raw": line}
+    return found if isinstance(found, dict) else {"raw": line}
