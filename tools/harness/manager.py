@@ -10,11 +10,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any, Self
 
 from controlplane import ControlPlane
+
+from .waiting import eventually
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MANIFESTS = REPOSITORY / "manifests"
@@ -85,11 +86,7 @@ class ManagerProcess:
 
     def wait_ready(self) -> None:
         """Wait until `/readyz` is green."""
-        deadline = time.monotonic() + START_SECONDS
-        while not self._ready():
-            if time.monotonic() > deadline:
-                raise AssertionError(f"the manager is not ready within {START_SECONDS} s:\n{self.tail()}")
-            time.sleep(0.05)
+        eventually(self._ready, START_SECONDS, what="the manager is ready")
 
     def stop(self) -> int:
         """SIGTERM, and wait; the exit code."""
@@ -150,7 +147,7 @@ class ManagerProcess:
             raise RuntimeError(f"the manager ended with exit code {code}:\n{self.tail()}")
         try:
             return self.health("/readyz")[0] == 200
-        except (OSError, LookupError):
+        except OSError:
             return False
 
     def _ports(self) -> tuple[int, int]:
