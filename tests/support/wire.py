@@ -194,11 +194,15 @@ class WireServer:
         self.port = 0
         self._stopped = asyncio.Event()
         self._open: set[asyncio.StreamWriter] = set()
+        self._handlers: set[asyncio.Task[None]] = set()
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         number = self.connections
         self._open.add(writer)
+        task = asyncio.current_task()
+        assert task is not None
+        self._handlers.add(task)
         try:
             while True:
                 exchange = await self._read(reader, writer, number)
@@ -211,6 +215,8 @@ class WireServer:
         finally:
             self._open.discard(writer)
             writer.close()
+            with contextlib.suppress(ConnectionError, ssl.SSLError):
+                await writer.wait_closed()
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> Exchange:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
@@ -219,10 +225,12 @@ class WireServer:
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         return Exchange(method, target, headers, body, number, writer, self._stopped)
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         self._stopped.set()
         for writer in self._open:
             writer.transport.abort()
+        if self._handlers:
+            await asyncio.wait(self._handlers, timeout=5)
 
 
 @contextlib.asynccontextmanager
@@ -236,8 +244,7 @@ async def serving(respond: Responder, tls: ssl.SSLContext | None = None) -> Asyn
         yield wire
     finally:
         server.close()
-        wire.stop()
-        # A turn for the handlers to see that their connections are gone.
-        for _ in range(3):
-            await asyncio.sleep(0)
+        # A turn for connections that are just being accepted to get a handler.
+        await asyncio.sleep(0)
+        await wire.stop()
         await server.wait_closed()
