@@ -70,7 +70,10 @@ class Cache:
         self._client.remove_observer(self)
         for task in list(self._tasks):
             task.cancel()
-        await self._group.__aexit__(kind, error, trace)
+        # A group wraps whatever its body raised; the body's own error is to reach the owner as it is. A cancellation
+        # must be seen by the group, because it may be the group's own answer to a reflector that failed.
+        cancelled = isinstance(error, asyncio.CancelledError)
+        await self._group.__aexit__(*((kind, error, trace) if cancelled else (None, None, None)))
         self._group = None
 
     def informer(

@@ -6,8 +6,9 @@ Pure and synchronous; nothing here waits, logs or reads a clock. The rules:
    a state at or below the known version is old news and dropped.
 2. The answer to a write of ours enters at once. If the store does not hold the object, the answer enters only when
    its version lies above what the watch has reached: at or below, the watch has already told of its deletion.
-3. An object held here that we know is deleted is hidden by its uid until the watch confirms it, another object takes the
-   name, or a list begun later arrives. One that our own write moved out of the selector is hidden up to the version
+3. An object held here that we know is deleted is hidden by its uid until the watch confirms it (a DELETED also says
+   that an object left the selector; the two cannot be told apart), another object takes the name, or a list begun
+   later arrives. One that our own write moved out of the selector is hidden up to the version
    of that write.
 4. A list replaces everything, except what we wrote above its version.
 5. Index entries change in the same step as the objects.

@@ -14,7 +14,7 @@ import msgspec
 from fivespot.runtime.cache import Cache, ReflectorSettings
 from fivespot.runtime.client import Client, Limits, Request, Response
 from fivespot.runtime.clock import SystemClock
-from fivespot.runtime.errors import BrokenStreamError, ConnectError, DeadlineError, TransportError
+from fivespot.runtime.errors import ConnectError, DeadlineError, TransportError
 from fivespot.runtime.objects import Change, Key, Object, Resource
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")

@@ -1,0 +1,287 @@
+"""The reflector's state machine, transition by transition, and its back-off."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fivespot.runtime.cache.reflector import (
+    BackingOff,
+    Begin,
+    Commit,
+    Course,
+    Effect,
+    FetchPage,
+    Follow,
+    Happening,
+    InitialEnd,
+    ListFailed,
+    Listing,
+    Nudged,
+    OpenWatch,
+    PageRead,
+    ReflectorSettings,
+    Rest,
+    Rested,
+    StopAsked,
+    Stopped,
+    StreamStalled,
+    Syncing,
+    Watching,
+    WatchOver,
+    advance,
+    backoff,
+)
+from fivespot.runtime.client import WatchEnd
+from fivespot.runtime.errors import BrokenStreamError, api_error
+
+SETTINGS = ReflectorSettings()
+
+
+def step(course: Course, happening: Happening, chance: float = 0.5) -> tuple[Course, tuple[Effect, ...]]:
+    return advance(course, happening, SETTINGS, chance)
+
+
+def refusal(code: int, reason: str = "", retry_after: float | None = None) -> Exception:
+    return api_error(code, reason, "no", request="list widgets", retry_after=retry_after)
+
+
+def over(end: WatchEnd, error: Exception | None = None, *, received: int = 5, lasted: float = 60.0) -> WatchOver:
+    return WatchOver(end, error, received, lasted, version=70, opened=lasted > 0)
+
+
+WATCHING = Course(state=Watching(), version=50, streaming=False)
+
+
+def test_a_paged_list_goes_through_all_pages_an_empty_one_in_the_middle_included() -> None:
+    """kube-rs#1524: an empty page is no last page; only the missing token ends a list."""
+    course, effects = step(Course(streaming=False), Begin())
+    assert effects == (FetchPage(""),)
+    course, effects = step(course, PageRead(30, "t1"))
+    assert (course.state, effects) == (Listing("t1", 30), (FetchPage("t1"),))
+    course, effects = step(course, PageRead(30, "t2"))
+    assert effects == (FetchPage("t2"),)
+    course, effects = step(course, PageRead(30, ""))
+    assert effects == (Commit(30), OpenWatch(30))
+    assert course.state == Watching()
+
+
+def test_pages_of_different_versions_are_watched_from_the_oldest() -> None:
+    course, _ = step(Course(streaming=False), Begin())
+    course, _ = step(course, PageRead(30, "t1"))
+    assert step(course, PageRead(33, ""))[1] == (Commit(30), OpenWatch(30))
+
+
+@pytest.mark.parametrize("code", [410, 400])
+def test_a_refused_continue_token_restarts_the_list_at_once_and_then_after_waits(code: int) -> None:
+    course, _ = step(Course(streaming=False), Begin())
+    course, _ = step(course, PageRead(30, "t1"))
+    course, effects = step(course, ListFailed(refusal(code)))
+    assert (course.state, effects) == (Listing(), (FetchPage(""),))
+    course, _ = step(course, PageRead(31, "t1"))
+    course, effects = step(course, ListFailed(refusal(code)))
+    assert course.state == BackingOff(relist=True)
+    course, effects = step(course, Rested())
+    assert effects == (FetchPage(""),)
+
+
+def test_a_streaming_list_goes_on_as_the_watch() -> None:
+    course, effects = step(Course(), Begin())
+    assert (course.state, effects) == (Syncing(), (OpenWatch(None),))
+    course, effects = step(course, InitialEnd(40))
+    assert (course.state, effects) == (Watching(), (Commit(40), Follow()))
+
+
+def test_a_reconnect_never_asks_for_initial_events() -> None:
+    """kube-rs#1844: the second watch starts from the version reached."""
+    course, _ = step(Course(), Begin())
+    course, _ = step(course, InitialEnd(40))
+    assert step(course, over(WatchEnd.CLEAN))[1] == (OpenWatch(70),)
+
+
+@pytest.mark.parametrize("code", [400, 405, 415, 422])
+def test_a_server_without_streaming_lists_is_listed_in_pages_from_then_on(code: int) -> None:
+    course, _ = step(Course(), Begin())
+    course, effects = step(course, over(WatchEnd.REFUSED, refusal(code), lasted=0))
+    assert effects == (FetchPage(""),)
+    assert not course.streaming
+
+
+def test_a_streaming_list_that_never_ends_is_given_up() -> None:
+    """kubernetes#129408: the end bookmark may never come, without any error."""
+    course, _ = step(Course(), Begin())
+    course, effects = step(course, StreamStalled())
+    assert effects == (FetchPage(""),)
+    assert not course.streaming
+
+
+def test_streaming_lists_that_keep_breaking_are_given_up() -> None:
+    course, _ = step(Course(), Begin())
+    for expected in (OpenWatch(None), OpenWatch(None), FetchPage("")):
+        course, effects = step(course, over(WatchEnd.BROKEN, BrokenStreamError("cut"), lasted=1))
+        assert isinstance(effects[0], Rest)
+        course, effects = step(course, Rested())
+        assert effects == (expected,)
+
+
+def test_an_outage_during_a_streaming_list_says_nothing_about_streaming() -> None:
+    course, _ = step(Course(), Begin())
+    for _ in range(10):
+        course, _ = step(course, over(WatchEnd.BROKEN, BrokenStreamError("refused"), lasted=0))
+        course, effects = step(course, Rested())
+        assert effects == (OpenWatch(None),)
+
+
+@pytest.mark.parametrize("end", [WatchEnd.EXPIRED, WatchEnd.GARBAGE])
+def test_what_may_have_lost_events_leads_to_a_list(end: WatchEnd) -> None:
+    course, effects = step(WATCHING, over(end))
+    assert isinstance(effects[0], Rest)
+    assert step(course, Rested())[1] == (FetchPage(""),)
+
+
+@pytest.mark.parametrize("end", [WatchEnd.BROKEN, WatchEnd.IDLE, WatchEnd.THROTTLED])
+def test_a_lost_connection_resumes_where_it_was(end: WatchEnd) -> None:
+    course, effects = step(WATCHING, over(end))
+    assert isinstance(effects[0], Rest)
+    assert step(course, Rested())[1] == (OpenWatch(70),)
+
+
+@pytest.mark.parametrize(("code", "then"), [(403, OpenWatch(70)), (500, OpenWatch(70)), (400, FetchPage(""))])
+def test_a_refused_watch_is_tried_again(code: int, then: Effect) -> None:
+    course, _ = step(WATCHING, over(WatchEnd.REFUSED, refusal(code), lasted=0))
+    assert step(course, Rested())[1] == (then,)
+
+
+def test_a_resource_that_is_no_longer_served_is_listed_once_it_is_again() -> None:
+    course, effects = step(WATCHING, over(WatchEnd.REFUSED, refusal(404), lasted=0))
+    assert course.state == BackingOff(relist=True, served=False)
+    assert course.state.label == "not served"
+    assert isinstance(effects[0], Rest)
+    assert effects[0].until_served
+    course, effects = step(course, Nudged())
+    assert effects == (FetchPage(""),)
+    assert course.failures == 0
+
+
+def test_a_watch_that_ends_at_once_is_not_repeated_in_a_hot_loop() -> None:
+    course, effects = step(WATCHING, over(WatchEnd.CLEAN, lasted=0.01))
+    assert isinstance(effects[0], Rest)
+    course, _ = step(course, Rested())
+    course, effects = step(course, over(WatchEnd.CLEAN, lasted=0.01))
+    assert course.failures == 2
+
+
+def test_watches_that_bring_nothing_at_all_lead_to_a_list() -> None:
+    """A server behind the version asked for, such as one restored from a backup, is silent for ever."""
+    course = WATCHING
+    for _ in range(2):
+        course, effects = step(course, over(WatchEnd.IDLE, received=0))
+        course, effects = step(course, Rested())
+        assert effects == (OpenWatch(70),)
+    course, _ = step(course, over(WatchEnd.IDLE, received=0))
+    assert step(course, Rested())[1] == (FetchPage(""),)
+
+
+def test_a_watch_that_lasted_forgets_earlier_failures() -> None:
+    course = WATCHING
+    for failures in (1, 2, 3):
+        course, _ = step(course, over(WatchEnd.BROKEN, lasted=2))
+        assert course.failures == failures
+        course, _ = step(course, Rested())
+    course, _ = step(course, over(WatchEnd.BROKEN, lasted=SETTINGS.healthy_after))
+    assert course.failures == 1
+
+
+def test_a_good_list_alone_does_not_forget_failures() -> None:
+    course, _ = step(WATCHING, over(WatchEnd.EXPIRED, lasted=0.1))
+    for failures in (2, 3):
+        course, _ = step(course, Rested())
+        course, _ = step(course, PageRead(80, ""))
+        course, _ = step(course, over(WatchEnd.EXPIRED, lasted=0.1))
+        assert course.failures == failures
+
+
+def test_stop_is_the_end_of_any_state() -> None:
+    for state in (Listing(), Syncing(), Watching(), BackingOff(relist=False)):
+        course, effects = step(Course(state=state), StopAsked())
+        assert (course.state, effects) == (Stopped(), ())
+
+
+def test_what_cannot_happen_is_a_mistake_of_the_driver() -> None:
+    with pytest.raises(AssertionError, match="cannot happen"):
+        step(WATCHING, PageRead(1, ""))
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True))
+def test_back_off_stays_between_half_and_all_of_its_ceiling(failures: int, chance: float) -> None:
+    ceiling = min(SETTINGS.backoff_cap, SETTINGS.backoff_base * 2 ** min(failures - 1, 64))
+    assert ceiling / 2 <= backoff(failures, SETTINGS, chance) <= ceiling
+
+
+@given(st.floats(0.001, 10_000), st.floats(0, 1, exclude_max=True))
+def test_no_request_comes_before_the_server_wants_it(asked: float, chance: float) -> None:
+    """kube-rs#717: Retry-After is a floor; but a hostile one does not stop us for ever."""
+    assert backoff(1, SETTINGS, chance, asked) >= min(asked, SETTINGS.retry_after_cap)
+    assert backoff(1, SETTINGS, chance, asked) <= SETTINGS.retry_after_cap * 1.5
+
+
+@pytest.mark.parametrize("retry_after", [None, 7.0])
+def test_a_crowd_of_informers_does_not_come_back_together(retry_after: float | None) -> None:
+    """kube-rs#1897: jitter that is really used, shown by its distribution."""
+    chance = random.Random(3)
+    waits = sorted(backoff(6, SETTINGS, chance.random(), retry_after) for _ in range(600))
+    spread = waits[-1] - waits[0]
+    assert spread > 0.4 * waits[-1] * (1 if retry_after is None else 0.7)
+    tenths = [sum(1 for wait in waits if waits[0] + spread * i / 10 <= wait) for i in range(10)]
+    in_each = [a - b for a, b in zip(tenths, [*tenths[1:], 0], strict=True)]
+    assert min(in_each) > 30
+
+
+HAPPENINGS: dict[type[Happening], st.SearchStrategy[Happening]] = {
+    PageRead: st.builds(PageRead, st.integers(1, 100), st.sampled_from(["", "t"])),
+    ListFailed: st.builds(ListFailed, st.sampled_from([refusal(code) for code in (400, 403, 404, 410, 429, 500)])),
+    InitialEnd: st.builds(InitialEnd, st.integers(1, 100)),
+    StreamStalled: st.just(StreamStalled()),
+    WatchOver: st.builds(
+        WatchOver,
+        st.sampled_from(list(WatchEnd)),
+        st.sampled_from([None, *(refusal(code) for code in (400, 403, 404, 422, 429, 503))]),
+        st.integers(0, 2),
+        st.sampled_from([0.0, 0.5, 100.0]),
+        st.integers(1, 100),
+        st.booleans(),
+    ),
+    Rested: st.just(Rested()),
+}
+
+POSSIBLE: dict[type[Effect], tuple[type[Happening], ...]] = {
+    FetchPage: (PageRead, ListFailed),
+    OpenWatch: (InitialEnd, StreamStalled, WatchOver),
+    Follow: (WatchOver,),
+    Rest: (Rested,),
+}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.booleans())
+def test_whatever_happens_there_is_one_next_step_and_no_hot_loop(data: st.DataObject, streaming: bool) -> None:
+    course, effects = step(Course(streaming=streaming), Begin())
+    immediate = 0
+    for _ in range(40):
+        last = effects[-1]
+        assert all(isinstance(effect, Commit) for effect in effects[:-1])
+        expected = POSSIBLE[type(last)]
+        if isinstance(last, OpenWatch) and last.version is not None:
+            expected = (WatchOver,)
+        happening = data.draw(st.one_of([HAPPENINGS[kind] for kind in expected]))
+        course, effects = step(course, happening)
+        assert effects
+        failed = isinstance(happening, ListFailed) or (
+            isinstance(happening, WatchOver) and (happening.end is not WatchEnd.CLEAN or happening.lasted < 1)
+        )
+        if failed:
+            immediate = 0 if isinstance(effects[-1], Rest) else immediate + 1
+            assert immediate <= 2, "failures follow one another without a wait"
