@@ -79,7 +79,7 @@ def _grace(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Pla
         # B1.22
         grace = max(grace, timedelta(seconds=s.timings.reference_grace))
     due = begun + grace
-    if due <= s.now:
+    if not grace or due <= s.now:
         return _delete(s, belief, want, machine, begun)
     if never_resolved:
         notices = (_unresolved_notice(s, machine, due),)

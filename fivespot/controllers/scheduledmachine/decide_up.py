@@ -17,6 +17,10 @@ from .wait import ask, child_in, error, invalid, known_refusal, sweep_needed, un
 
 __all__ = ["decide_up"]
 
+# One text for a Machine that was just created and one that was found, so that the run after a creation says the same
+# and writes nothing.
+_WAITING_FOR_NODE = "waiting for the machine's node to be ready"
+
 
 def decide_up(s: Snapshot, belief: Belief, want: Want) -> Plan:
     """The plan for a machine that should exist."""
@@ -101,7 +105,7 @@ def _active(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Pl
         reason, message = Reason.MACHINE_READY, "the machine is up and its node is ready"
     else:
         details = machine.ready_message or machine.ready_reason
-        reason, message = Reason.MACHINE_CREATED, _with_details("waiting for the machine's node to be ready", details)
+        reason, message = Reason.MACHINE_CREATED, _with_details(_WAITING_FOR_NODE, details)
     return Plan(
         want,
         belief,
@@ -201,7 +205,7 @@ def _create(s: Snapshot, belief: Belief, want: Want, replaced: Replaced) -> Plan
         base,
         phase=Phase.ACTIVE,
         reason=Reason.MACHINE_CREATED,
-        message="the machine was created; waiting for its node to be ready",
+        message=_WAITING_FOR_NODE,
         steps=(CreateChildren(missing, rehearse=s.spec.tainted),),
         shutdown_requested=None,
     )
