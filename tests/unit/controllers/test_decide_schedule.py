@@ -1,0 +1,289 @@
+"""A5-A15, B1.22, B1.23: what the schedule's word, or its silence, leads to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from fivespot.api import Phase, Reason, names
+from fivespot.contract import Reading, Unresolved
+from fivespot.controllers.scheduledmachine.decide import decide
+from fivespot.controllers.scheduledmachine.model import ClusterView, Known, Slot, Snapshot
+from fivespot.controllers.scheduledmachine.plan import CreateChildren, DeleteChildren, DeleteMachine, Want
+from unit.controllers.build import (
+    BLIND,
+    DOWN,
+    HOURS,
+    LOST,
+    NOW,
+    OTHER,
+    UP,
+    after,
+    at,
+    child,
+    condition,
+    entries,
+    judged,
+    machine,
+    memory,
+    ready_machine,
+    snapshot,
+    spec,
+    status,
+    steps,
+)
+
+NEVER = memory(status(active=None))
+REFERENCES_OTHER = spec(schedule=OTHER)
+
+
+# Precedence -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reading", [UP, DOWN, LOST, BLIND], ids=["up", "down", "lost", "blind"])
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("cluster_deleting", [True, False])
+def test_a6_the_kill_switch_beats_everything(reading: Reading, enabled: bool, cluster_deleting: bool) -> None:
+    cluster = ClusterView(Known.YES, deleting=cluster_deleting, paused=True)
+    plan = decide(snapshot(reading, spec=spec(kill_switch=True, enabled=enabled), cluster=cluster, machine=machine()))
+    assert plan.want is Want.KILLED
+    assert steps(plan, DeleteMachine)
+
+
+@pytest.mark.parametrize("reading", [UP, DOWN, LOST, BLIND], ids=["up", "down", "lost", "blind"])
+def test_a6_disabled_beats_the_schedule(reading: Reading) -> None:
+    plan = decide(snapshot(reading, spec=spec(enabled=False), machine=ready_machine()))
+    assert (plan.want, plan.reason) == (Want.DISABLED, Reason.GRACE_PERIOD_ACTIVE)
+
+
+@pytest.mark.parametrize(("reading", "want"), [(UP, Want.ACTIVE), (DOWN, Want.INACTIVE)])
+def test_a4_a9_a_verdict_counts_whatever_was_held(reading: Reading, want: Want) -> None:
+    for held in (True, False, None):
+        plan, stored = judged(snapshot(reading, memory=memory(active=held)))
+        assert plan.want is want
+        assert condition(stored, "SpotScheduleResolved") == ("True", "Resolved")
+        assert stored["inSchedule"] is (want is Want.ACTIVE)
+
+
+# Unresolved -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a8_the_last_verdict_is_held_and_the_trouble_is_loud(held: bool) -> None:
+    plan, stored = judged(snapshot(LOST, memory=memory(active=held), machine=ready_machine() if held else None))
+    assert (plan.want.down, plan.steps, plan.settled, plan.recheck) == (not held, (), True, True)
+    assert condition(stored, "SpotScheduleResolved") == condition(stored, "Ready") == ("False", "ProviderNotFound")
+    assert stored["spotSchedule"] == {
+        "resolved": False,
+        "reason": "ProviderNotFound",
+        "message": LOST.message,
+        "active": held,
+        "reference": {"kind": HOURS.kind, "name": HOURS.name},
+    }
+
+
+def test_a8_a_held_verdict_still_creates_and_still_takes_away() -> None:
+    assert steps(decide(snapshot(LOST, memory=memory(active=True))), CreateChildren)
+    over = memory(active=False, shutdownRequestedTime=at(minutes=5))
+    assert steps(decide(snapshot(LOST, memory=over, machine=machine())), DeleteMachine)
+
+
+def test_a8_never_resolved_means_inactive() -> None:
+    for remembered in (NEVER, memory({"phase": "Pending"})):
+        plan, stored = judged(replace(snapshot(LOST, memory=remembered), fresh=True))
+        assert (plan.phase, plan.want) == (Phase.INACTIVE, Want.INACTIVE)
+        assert "active" not in stored["spotSchedule"]
+        assert stored["inSchedule"] is False
+
+
+def test_a8_a_resolved_schedule_needs_no_recheck() -> None:
+    assert not decide(snapshot(UP, machine=ready_machine())).recheck
+    assert not decide(snapshot(DOWN)).recheck
+
+
+# Changed references ---------------------------------------------------------------------------------------------
+
+
+def test_b1_22_another_reference_does_not_inherit_and_grace_is_at_least_five_minutes() -> None:
+    s = snapshot(LOST, spec=replace(REFERENCES_OTHER, grace=timedelta(0)), machine=ready_machine())
+    plan, stored = judged(s)
+    assert (plan.want, plan.steps, plan.next_cleanup) == (Want.INACTIVE, (), NOW + timedelta(minutes=5))
+    (notice,) = plan.notices
+    assert (notice.reason, notice.warning) == (Reason.SCHEDULE_REFERENCE_UNRESOLVED, True)
+    assert "2026-11-30T09:05:00Z" in notice.message
+    assert notice.once == f"m-1/{OTHER}"
+    assert stored["spotSchedule"]["reference"] == {"kind": OTHER.kind, "name": OTHER.name}
+    assert "active" not in stored["spotSchedule"]
+
+
+def test_b1_22_a_longer_grace_stays_as_it_is() -> None:
+    plan = decide(snapshot(LOST, spec=replace(REFERENCES_OTHER, grace=timedelta(hours=1)), machine=machine()))
+    assert plan.next_cleanup == NOW + timedelta(hours=1)
+
+
+@pytest.mark.parametrize("made_for", [str(HOURS), ""], ids=["made-for-the-first", "taken-over"])
+def test_b1_22_a_reference_that_never_resolved_stays_so_in_the_runs_that_follow(made_for: str) -> None:
+    # The Machine says for whom it was made, or nothing at all; neither overrules what status now says.
+    annotations = {names.ANNOTATION_SCHEDULE_REF: made_for} if made_for else {}
+    s = snapshot(LOST, spec=REFERENCES_OTHER, machine=ready_machine(annotations=annotations))
+    for _ in range(3):
+        plan = decide(s)
+        assert (plan.want, plan.belief.known, plan.next_cleanup) == (
+            Want.INACTIVE,
+            False,
+            NOW + timedelta(minutes=5),
+        )
+        s = after(s, plan)
+
+
+def test_b1_22_the_least_grace_does_not_fall_away_when_the_reference_cannot_be_read_any_more() -> None:
+    s = snapshot(LOST, spec=replace(REFERENCES_OTHER, grace=timedelta(0)), machine=ready_machine())
+    s = after(s, decide(s))
+    blind = replace(s, world=replace(s.world, reading=BLIND), now=NOW + timedelta(minutes=1), unreadable_for=60.0)
+    plan = decide(blind)
+    assert (plan.steps, plan.next_cleanup) == ((), NOW + timedelta(minutes=5))
+    assert steps(decide(replace(blind, now=NOW + timedelta(minutes=5))), DeleteMachine)
+
+
+def test_b1_22_a_reference_that_resolves_within_grace_keeps_the_machine() -> None:
+    s = snapshot(LOST, spec=REFERENCES_OTHER, machine=ready_machine())
+    s = after(s, decide(s))
+    plan = decide(replace(s, world=replace(s.world, reading=UP)))
+    assert (plan.phase, plan.shutdown_requested) == (Phase.ACTIVE, None)
+
+
+def test_b1_22_the_least_grace_is_for_the_schedules_account_only() -> None:
+    off = replace(REFERENCES_OTHER, grace=timedelta(0), enabled=False)
+    assert steps(decide(snapshot(LOST, spec=off, machine=ready_machine())), DeleteMachine)
+
+
+@pytest.mark.parametrize(
+    ("stored", "annotations", "held"),
+    [
+        ({}, {names.ANNOTATION_SCHEDULE_REF: str(HOURS)}, True),
+        ({}, {}, True),
+        ({}, {names.ANNOTATION_SCHEDULE_REF: str(OTHER)}, False),
+        ({"phase": "Active", "spotSchedule": {"resolved": False}}, {}, True),
+        (status(None, active=False), {}, False),
+        (status(None, active=True), {}, True),
+    ],
+    ids=["restored", "restored-taken-over", "made-for-another", "5-spot-unresolved", "5-spot-down", "5-spot-up"],
+)
+def test_b1_23_what_is_held_when_status_was_lost_or_is_the_existing_5_spots(
+    stored: dict[str, Any], annotations: dict[str, str], held: bool
+) -> None:
+    plan = decide(snapshot(LOST, memory=memory(stored), machine=ready_machine(annotations=annotations)))
+    assert plan.belief.active is held
+    assert (plan.phase is Phase.ACTIVE) is held
+
+
+# Unreadable -----------------------------------------------------------------------------------------------------
+
+
+def blind(seconds: float = 60.0, **changes: Any) -> Snapshot:
+    return snapshot(BLIND, unreadable_for=seconds, **changes)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 29.9, 30.0, 3600.0])
+def test_a15_nothing_is_created_for_a_schedule_that_cannot_be_read(seconds: float) -> None:
+    plan = decide(blind(seconds))
+    assert plan.steps == ()
+    assert plan.report is (seconds >= 30)
+    assert decide(blind(seconds, spec=spec(tainted=True), children=(child(Slot.BOOTSTRAP),))).steps == ()
+
+
+def test_a15_an_old_leftover_is_not_deleted_to_make_room_either() -> None:
+    assert decide(blind(children=(child(Slot.BOOTSTRAP, made_from="old"),))).steps == ()
+
+
+@pytest.mark.parametrize("remembered", [NEVER, memory(active=False), memory({})], ids=["never", "down", "lost"])
+@pytest.mark.parametrize("seconds", [0.0, 3600.0])
+def test_a15_no_deletion_is_begun_for_a_schedule_that_cannot_be_read(remembered: Any, seconds: float) -> None:
+    other = REFERENCES_OTHER if remembered.schedule is None else spec()
+    with_machine = decide(blind(seconds, memory=remembered, machine=ready_machine(), spec=other))
+    assert (with_machine.steps, with_machine.shutdown_requested) == ((), None)
+    left = (child(Slot.BOOTSTRAP), child(Slot.INFRASTRUCTURE))
+    assert decide(blind(seconds, memory=remembered, children=left, fresh=True)).steps == ()
+
+
+def test_a15_a_shutdown_already_begun_goes_on() -> None:
+    begun = memory(active=False, shutdownRequestedTime=at(minutes=5))
+    assert steps(decide(blind(memory=begun, machine=machine())), DeleteMachine)
+    assert steps(decide(blind(memory=begun, children=(child(Slot.BOOTSTRAP),))), DeleteChildren)
+    early = memory(active=False, shutdownRequestedTime=at(minutes=4))
+    assert decide(blind(memory=early, machine=machine())).next_cleanup == NOW + timedelta(minutes=1)
+
+
+def test_a15_a_running_machine_is_held_and_reported_only_once_it_has_lasted() -> None:
+    before = memory(
+        conditions=entries(
+            ("Ready", "True", "MachineReady"),
+            ("SpotScheduleResolved", "True", "Resolved"),
+            ("Scheduled", "True", "ScheduleActive"),
+        )
+    )
+    plan, stored = judged(blind(29.0, memory=before, machine=ready_machine()))
+    assert (plan.phase, plan.settled, plan.steps, plan.recheck) == (Phase.ACTIVE, True, (), True)
+    assert plan.wake == NOW + timedelta(seconds=1)
+    assert condition(stored, "Ready") == ("True", "MachineReady")
+    assert condition(stored, "SpotScheduleResolved") == ("True", "Resolved")
+    assert stored["spotSchedule"] == before.raw["spotSchedule"]
+    _, stored = judged(blind(30.0, memory=before, machine=ready_machine()))
+    assert condition(stored, "Ready") == ("Unknown", "ProviderUnreadable")
+    assert condition(stored, "SpotScheduleResolved") == ("Unknown", "ProviderUnreadable")
+    assert condition(stored, "Scheduled") == ("True", "ScheduleActive")
+    assert stored["spotSchedule"]["active"] is True
+
+
+def test_a15_a_restart_keeps_an_unresolved_report_as_it_was() -> None:
+    before = memory(
+        conditions=entries(
+            ("Ready", "False", "ProviderNotFound"), ("SpotScheduleResolved", "False", "ProviderNotFound")
+        )
+    )
+    _, stored = judged(blind(1.0, memory=before, machine=ready_machine()))
+    assert condition(stored, "Ready") == condition(stored, "SpotScheduleResolved") == ("False", "ProviderNotFound")
+
+
+@pytest.mark.parametrize("changed", [False, True], ids=["new-object", "changed-reference"])
+def test_a15_nothing_is_said_about_a_new_reference_before_it_has_lasted(changed: bool) -> None:
+    remembered = memory() if changed else memory({})
+    off = replace(REFERENCES_OTHER, enabled=False)
+    _, stored = judged(blind(1.0, spec=off, memory=remembered, fresh=not changed))
+    assert stored.get("spotSchedule") == remembered.raw.get("spotSchedule")
+    assert condition(stored, "SpotScheduleResolved") is None
+    assert not decide(blind(1.0, spec=REFERENCES_OTHER, memory=remembered, fresh=not changed)).report
+
+
+def test_a15_a_schedule_that_was_never_read_is_pending_not_inactive() -> None:
+    plan, stored = judged(blind(31.0, memory=NEVER))
+    assert (plan.phase, plan.settled, plan.report) == (Phase.PENDING, False, True)
+    assert condition(stored, "Ready") == ("Unknown", "ProviderUnreadable")
+
+
+def test_a15_what_does_not_depend_on_the_schedule_goes_on() -> None:
+    assert steps(decide(blind(spec=spec(kill_switch=True), machine=machine())), DeleteMachine)
+    assert steps(decide(blind(cluster=ClusterView(Known.YES, deleting=True), machine=machine())), DeleteMachine)
+    assert decide(blind(spec=spec(enabled=False), machine=machine())).reason == Reason.GRACE_PERIOD_ACTIVE
+
+
+def test_a15_the_switch_that_was_cleared_meanwhile_is_not_reported_any_longer() -> None:
+    before = memory(active=True, conditions=entries(("Scheduled", "False", "KillSwitchActivated")))
+    _, stored = judged(blind(60.0, memory=before))
+    assert condition(stored, "Scheduled") == ("True", "ScheduleActive")
+
+
+def test_a15_a_reason_to_be_unresolved_is_never_made_of_a_failure_to_read() -> None:
+    for seconds in (0.0, 60.0):
+        _, stored = judged(blind(seconds, machine=ready_machine()))
+        found = condition(stored, "SpotScheduleResolved")
+        assert found is None or found == ("Unknown", "ProviderUnreadable")
+
+
+def test_a7_the_reason_of_an_unresolved_reference_is_the_one_reported() -> None:
+    for reason in ("ProviderCRDNotInstalled", "ProviderNotFound", "StatusActiveMissing", "ProviderNotReady"):
+        _, stored = judged(snapshot(Unresolved(reason, "why"), machine=ready_machine()))
+        assert condition(stored, "SpotScheduleResolved") == condition(stored, "Ready") == ("False", reason)

@@ -1,0 +1,156 @@
+"""B3: deletion of the ScheduledMachine itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from fivespot.api import Phase
+from fivespot.contract import Reading
+from fivespot.controllers.scheduledmachine.children import EXCLUDE_DRAIN
+from fivespot.controllers.scheduledmachine.decide import decide
+from fivespot.controllers.scheduledmachine.decide_down import FINALIZER_TIMEOUT
+from fivespot.controllers.scheduledmachine.model import Known, Slot, Snapshot
+from fivespot.controllers.scheduledmachine.plan import (
+    Ask,
+    DeleteChildren,
+    DeleteMachine,
+    DropFinalizer,
+    PatchMachine,
+)
+from fivespot.controllers.scheduledmachine.report import build_status, phase_notices
+from fivespot.runtime.objects import merge_diff
+from unit.controllers.build import (
+    BLIND,
+    DOWN,
+    LOST,
+    NO_CAPI,
+    NOW,
+    UP,
+    after,
+    at,
+    child,
+    head,
+    judged,
+    machine,
+    memory,
+    ready_machine,
+    snapshot,
+    spec,
+    status,
+    steps,
+)
+
+LEFT = (child(Slot.BOOTSTRAP), child(Slot.INFRASTRUCTURE))
+
+
+def deleted(reading: Reading = UP, *, ago: float = 1.0, **changes: Any) -> Snapshot:
+    return snapshot(reading, **({"head": head(deleted=at(seconds=ago))} | changes))
+
+
+@pytest.mark.parametrize("reading", [UP, DOWN, LOST, BLIND], ids=["up", "down", "lost", "blind"])
+def test_b3_2_deletion_takes_the_machine_without_grace_and_with_drain(reading: Reading) -> None:
+    plan = decide(deleted(reading, machine=ready_machine()))
+    assert plan.steps == (DeleteMachine(ready_machine()),)
+    assert EXCLUDE_DRAIN not in repr(plan.steps)
+
+
+@pytest.mark.parametrize("reading", [UP, DOWN, LOST, BLIND], ids=["up", "down", "lost", "blind"])
+def test_b3_2_then_what_is_left_and_the_finalizer_last(reading: Reading) -> None:
+    assert decide(deleted(reading, machine=machine(deleting=True))).steps == ()
+    assert decide(deleted(reading, children=LEFT)).steps == (DeleteChildren(LEFT),)
+    going = (child(Slot.BOOTSTRAP, deleting=True),)
+    assert decide(deleted(reading, children=going)).steps == ()
+    assert decide(deleted(reading)).steps == (DropFinalizer(),)
+
+
+def test_b3_2_a_killed_machine_goes_without_drain_also_when_deleted() -> None:
+    plan = decide(deleted(machine=ready_machine(), spec=spec(kill_switch=True)))
+    assert [type(step) for step in plan.steps] == [PatchMachine, DeleteMachine]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"machine_known": Known.UNKNOWN},
+        {"children_known": Known.UNKNOWN},
+        {"capi": replace(NO_CAPI, installed=Known.UNKNOWN)},
+    ],
+    ids=["machines", "children", "capi"],
+)
+def test_b3_2_the_finalizer_stays_while_it_is_not_known_what_is_left(changes: dict[str, Any]) -> None:
+    assert decide(deleted(**changes)).steps == ()
+
+
+def test_b2_3_the_finalizer_stays_until_a_lost_status_was_made_up_for() -> None:
+    plan = decide(deleted(memory=memory({})))
+    assert (plan.ask, plan.steps) == (Ask.SWEEP, ())
+
+
+def test_b3_4_without_cluster_api_the_finalizer_goes() -> None:
+    plan = decide(deleted(capi=NO_CAPI, children_known=Known.UNKNOWN, memory=memory(status(machineRef={"uid": "m"}))))
+    assert plan.steps == (DropFinalizer(),)
+
+
+def test_b1_17_an_invalid_object_can_be_deleted() -> None:
+    assert decide(deleted(spec=spec(problems=("broken",), bootstrap=None))).steps == (DropFinalizer(),)
+
+
+# Over time ------------------------------------------------------------------------------------------------------
+
+LIMIT = 600 + 2 * 300
+
+
+def test_b3_3_a_deletion_within_its_time_says_nothing_and_wakes_at_the_limit() -> None:
+    plan = decide(deleted(ago=LIMIT - 1, machine=machine(deleting=True)))
+    assert (plan.overdue, plan.notices, plan.wake) == (False, (), NOW + timedelta(seconds=1))
+
+
+def test_b3_3_an_overdue_deletion_warns_once_and_waits_on() -> None:
+    s = deleted(ago=LIMIT, machine=machine(deleting=True, deleting_message="PDB web"))
+    plan = decide(s)
+    assert (plan.overdue, plan.steps) == (True, ())
+    (notice,) = plan.notices
+    assert (notice.reason, notice.warning, notice.once) == (FINALIZER_TIMEOUT, True, "sm-uid")
+    assert "20 min" in notice.message
+    assert "PDB web" in notice.message
+
+
+def test_b3_3_the_limit_follows_the_drain_timeout() -> None:
+    s = deleted(ago=LIMIT, machine=machine(deleting=True), spec=spec(drain_timeout=timedelta(minutes=6)))
+    assert not decide(s).overdue
+    assert decide(replace(s, spec=spec(drain_timeout=timedelta(0)))).overdue
+
+
+def test_b3_3_status_changes_with_the_warning_so_that_it_is_told_and_only_then() -> None:
+    s = deleted(ago=LIMIT, machine=machine(deleting=True))
+    earlier = replace(s, now=NOW - timedelta(seconds=1))
+    stored = build_status(earlier, decide(earlier))
+    plan = decide(replace(s, memory=memory(stored)))
+    assert merge_diff(stored, build_status(s, plan))
+    assert any(n.reason == FINALIZER_TIMEOUT for n in phase_notices(s, plan, build_status(s, plan)))
+    told = after(s, plan)
+    assert merge_diff(told.memory.raw, judged(told)[1]) == {}
+
+
+def test_b3_3_the_finalizer_is_forced_off_only_when_asked_for() -> None:
+    s = deleted(ago=LIMIT, machine=machine(deleting=True))
+    assert steps(decide(s), DropFinalizer) == []
+    assert decide(replace(s, force_finalizer=True)).steps == (DropFinalizer(),)
+    assert (
+        steps(decide(deleted(ago=LIMIT - 1, machine=machine(deleting=True), force_finalizer=True)), DropFinalizer) == []
+    )
+
+
+def test_b3_3_a_living_object_is_never_overdue() -> None:
+    plan = decide(snapshot(DOWN, machine=machine(deleting=True), force_finalizer=True))
+    assert (plan.overdue, plan.steps) == (False, ())
+
+
+@pytest.mark.parametrize("stamp", ["", "garbage", "2026-11-30T08:00:00"])
+def test_a_deletion_time_that_cannot_be_read_delays_nothing_and_breaks_nothing(stamp: str) -> None:
+    assert decide(deleted(head=head(deleted=stamp))).steps == (DropFinalizer(),)
+    assert decide(deleted(head=head(deleted=stamp), machine=machine(deleting=True))).phase is Phase.SHUTTING_DOWN

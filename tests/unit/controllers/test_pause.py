@@ -1,0 +1,126 @@
+"""B6.2: while paused everything is resolved and reported, and nothing of ours is touched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fivespot.api import Phase, names
+from fivespot.controllers.scheduledmachine.decide import decide
+from fivespot.controllers.scheduledmachine.model import ClusterView, Known, Slot, Snapshot
+from fivespot.controllers.scheduledmachine.plan import DeleteMachine, DropFinalizer
+from unit.controllers.build import (
+    DOWN,
+    LOST,
+    NO_CAPI,
+    UNKNOWN_CLUSTER,
+    UP,
+    at,
+    child,
+    condition,
+    head,
+    judged,
+    machine,
+    memory,
+    ready_machine,
+    snapshot,
+    spec,
+    steps,
+)
+
+PAUSED = {names.ANNOTATION_PAUSED: ""}
+OVER = memory(active=False, shutdownRequestedTime=at(hours=1))
+
+
+def by_cluster(s: Snapshot) -> Snapshot:
+    return replace(s, world=replace(s.world, cluster=ClusterView(Known.YES, paused=True)))
+
+
+def by_annotation(s: Snapshot) -> Snapshot:
+    return replace(s, head=head(deleted=s.head.deletion_timestamp, annotations=PAUSED))
+
+
+@pytest.fixture(params=[by_cluster, by_annotation])
+def pause(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.mark.parametrize(
+    "s",
+    [
+        snapshot(UP),
+        snapshot(UP, children=(child(Slot.BOOTSTRAP, made_from="old"),)),
+        snapshot(UP, machine=ready_machine(labels={})),
+        snapshot(UP, machine=ready_machine(remediate=True)),
+        snapshot(DOWN, machine=ready_machine(), memory=OVER),
+        snapshot(DOWN, children=(child(Slot.BOOTSTRAP),)),
+        snapshot(DOWN, head=head(deleted=at()), machine=machine()),
+        snapshot(DOWN, head=head(deleted=at())),
+        snapshot(DOWN, head=head(deleted=at(days=1)), force_finalizer=True, machine=machine(deleting=True)),
+    ],
+    ids=["create", "clean", "label", "remediate", "delete", "leftovers", "deletion", "finalizer", "forced"],
+)
+def test_b6_2_no_step_is_taken_while_paused(pause: Any, s: Snapshot) -> None:
+    assert decide(s).steps
+    plan, stored = judged(pause(s))
+    assert (plan.steps, plan.paused) == ((), True)
+    assert condition(stored, "Paused") == ("True", "Paused")
+
+
+def test_b6_2_a_machine_is_paused_by_its_own_annotation() -> None:
+    annotations = machine().head.annotations | PAUSED
+    s = snapshot(DOWN, machine=ready_machine(annotations=annotations), memory=OVER)
+    assert (decide(s).steps, decide(s).paused) == ((), True)
+    foreign = snapshot(UP, machine=machine(ours=False, annotations=PAUSED))
+    assert not decide(foreign).paused
+
+
+def test_b6_2_what_waits_for_the_pause_says_so(pause: Any) -> None:
+    plan = decide(pause(snapshot(UP)))
+    assert (plan.phase, plan.reason, plan.settled) == (Phase.PENDING, "Paused", False)
+    plan = decide(pause(snapshot(DOWN, machine=ready_machine(), memory=OVER)))
+    assert (plan.phase, plan.reason, plan.settled) == (Phase.SHUTTING_DOWN, "Paused", False)
+
+
+def test_b6_2_while_paused_the_schedule_is_resolved_and_the_machine_mirrored(pause: Any) -> None:
+    _, stored = judged(pause(snapshot(LOST, machine=ready_machine())))
+    assert condition(stored, "SpotScheduleResolved") == ("False", "ProviderNotFound")
+    assert (stored["ready"], stored["phase"]) == (True, "Active")
+    plan = decide(pause(snapshot(UP, machine=ready_machine())))
+    assert (plan.settled, plan.reason) == (True, "MachineReady")
+
+
+def test_b6_2_grace_counts_while_paused(pause: Any) -> None:
+    plan = decide(pause(snapshot(DOWN, machine=ready_machine())))
+    assert (plan.reason, plan.next_cleanup is not None) == ("GracePeriodActive", True)
+
+
+def test_b6_2_the_kill_switch_alone_acts(pause: Any) -> None:
+    killed = pause(snapshot(UP, machine=ready_machine(), spec=spec(kill_switch=True)))
+    assert steps(decide(killed), DeleteMachine)
+
+
+def test_b6_2_a_condition_of_a_pause_that_is_over_goes() -> None:
+    stored = judged(by_cluster(snapshot(UP, machine=ready_machine())))[1]
+    _, later = judged(snapshot(UP, machine=ready_machine(), memory=memory(stored)))
+    assert condition(later, "Paused") is None
+
+
+def test_b6_2_before_clusters_are_read_nothing_of_ours_is_touched() -> None:
+    s = snapshot(DOWN, machine=ready_machine(), memory=OVER, cluster=UNKNOWN_CLUSTER)
+    plan = decide(s)
+    assert (plan.steps, plan.report) == ((), False)
+    assert decide(replace(s, spec=spec(kill_switch=True))).steps
+
+
+def test_b3_3_an_overdue_deletion_is_told_though_clusters_cannot_be_read() -> None:
+    s = snapshot(DOWN, head=head(deleted=at(days=1)), machine=machine(), cluster=UNKNOWN_CLUSTER)
+    plan = decide(s)
+    assert (plan.steps, plan.overdue, len(plan.notices)) == ((), True, 1)
+
+
+def test_b3_4_without_cluster_api_there_is_no_pause_to_wait_for() -> None:
+    s = snapshot(DOWN, head=head(deleted=at()), capi=NO_CAPI, cluster=UNKNOWN_CLUSTER)
+    assert decide(s).steps == (DropFinalizer(),)
