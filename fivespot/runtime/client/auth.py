@@ -106,7 +106,7 @@ class Credentials:
         if self._clock.monotonic() < self._next_check or self._lock.locked():
             return access
         async with self._lock:
-            self._next_check = self._clock.monotonic() + CHECK_SECONDS
+            self._schedule_check()
             expiring = self._renew_at is not None and self._clock.now() >= self._renew_at
             if expiring or await self._changed(access):
                 await self._try_reload()
@@ -147,13 +147,16 @@ class Credentials:
         elif old is not None:
             _logger.info("credentials have changed", source=new.source)
         self._access = new
-        wait = CHECK_SECONDS
+        self._renew_at = None
         if new.expires is not None:
-            now = self._clock.now()
             # A minute early, or a tenth of its life for something short-lived.
-            self._renew_at = new.expires - min(_EARLY, max(timedelta(0), (new.expires - now) / 10))
-            wait = min(wait, max(FORCED_SECONDS, (self._renew_at - now).total_seconds()))
-        else:
-            self._renew_at = None
-        self._next_check = self._clock.monotonic() + wait
+            left = new.expires - self._clock.now()
+            self._renew_at = new.expires - min(_EARLY, max(timedelta(0), left / 10))
+        self._schedule_check()
         return not same
+
+    def _schedule_check(self) -> None:
+        wait = CHECK_SECONDS
+        if self._renew_at is not None:
+            wait = min(wait, max(FORCED_SECONDS, (self._renew_at - self._clock.now()).total_seconds()))
+        self._next_check = self._clock.monotonic() + wait

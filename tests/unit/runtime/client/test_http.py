@@ -182,21 +182,15 @@ async def test_a_slow_drip_ends_at_the_total_limit() -> None:
 
 
 async def test_a_handshake_that_never_ends_is_a_connect_deadline() -> None:
-    async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while await reader.read(1000):
-            pass
-        writer.close()
-
-    server = await asyncio.start_server(swallow, "127.0.0.1", 0)
-    url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    transport = HttpTransport(
-        Credentials(Tokens(url, ""), clock=ManualClock(), offload=InlineOffload()), user_agent="x"
-    )
-    with pytest.raises(ConnectDeadlineError):
-        await transport.request(request(limits=Limits(0.05, 5, 10)))
-    await transport.close()
-    server.close()
-    await server.wait_closed()
+    async with serving(lambda exchange: exchange.answer(200)) as wire:
+        # It waits for the end of HTTP headers, which a TLS greeting does not have.
+        url = wire.url.replace("http:", "https:")
+        transport = HttpTransport(
+            Credentials(Tokens(url, ""), clock=ManualClock(), offload=InlineOffload()), user_agent="x"
+        )
+        with pytest.raises(ConnectDeadlineError):
+            await transport.request(request(limits=Limits(0.05, 5, 10)))
+        await transport.close()
 
 
 @pytest.mark.parametrize("how", [Exchange.cut, Exchange.hang_up])
