@@ -40,7 +40,7 @@ SLIM = Projection.fields("slim", Slim, annotations=frozenset())
 
 def machine(number: int, version: int) -> bytes:
     """A Machine of about 3 kB, a third of it managedFields."""
-    fields = {f"f:field{index}": {".": {}, "f:value": {}} for index in range(28)}
+    fields: dict[str, object] = {f"f:field{index}": {".": {}, "f:value": {}} for index in range(28)}
     body = {
         "apiVersion": "cluster.x-k8s.io/v1beta2",
         "kind": "Machine",

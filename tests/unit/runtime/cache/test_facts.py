@@ -34,7 +34,11 @@ def definition(**changes: Any) -> Object:
 
 
 def test_versions_come_in_kubernetes_priority() -> None:
-    stable, beta, alpha = ("v10", "v2", "v1"), ("v11beta2", "v10beta3", "v3beta1"), ("v12alpha1", "v11alpha2", "v1alpha1")
+    stable, beta, alpha = (
+        ("v10", "v2", "v1"),
+        ("v11beta2", "v10beta3", "v3beta1"),
+        ("v12alpha1", "v11alpha2", "v1alpha1"),
+    )
     expected = (*stable, *beta, *alpha, "foo1", "foo10")
     assert by_priority(sorted(expected)) == expected
 

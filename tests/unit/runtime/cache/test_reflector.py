@@ -265,12 +265,12 @@ POSSIBLE: dict[type[Effect], tuple[type[Happening], ...]] = {
 }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data(), st.booleans())
 def test_whatever_happens_there_is_one_next_step_and_no_hot_loop(data: st.DataObject, streaming: bool) -> None:
     course, effects = step(Course(streaming=streaming), Begin())
     immediate = 0
-    for _ in range(40):
+    for _ in range(25):
         last = effects[-1]
         assert all(isinstance(effect, Commit) for effect in effects[:-1])
         expected = POSSIBLE[type(last)]
