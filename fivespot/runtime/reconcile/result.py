@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,13 +15,18 @@ __all__ = ["DONE", "Reconciler", "Result"]
 class Result:
     """The outcome of one successful run.
 
-    :param requeue_after: seconds until the key runs again even if nothing changes; None: only when something
-        does. A run that ends well forgets earlier failures of the key.
+    :param requeue_after: seconds until the key runs again even if nothing changes, zero or less for at once; None or
+        infinity: only when something does. A run that ends well forgets earlier failures of the key.
     :param phase: a word for metrics and logs, such as the phase the object ended in; from a small fixed set.
     """
 
     requeue_after: float | None = None
     phase: str = ""
+
+    def __post_init__(self) -> None:
+        """:raises ValueError: ``requeue_after`` is not a number: a run must not lose its key to a wrong sum."""
+        if self.requeue_after is not None and math.isnan(self.requeue_after):
+            raise ValueError("requeue_after is not a number")
 
 
 DONE = Result()

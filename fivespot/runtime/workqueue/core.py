@@ -29,7 +29,7 @@ _SLACK = 16
 """Outdated heap items that are tolerated before a heap is rebuilt, beside as many as there are live ones."""
 
 
-class EntryState(enum.Enum):
+class EntryState(enum.StrEnum):
     """Where a key is."""
 
     READY = "ready"

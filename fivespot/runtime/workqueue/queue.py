@@ -107,16 +107,19 @@ class WorkQueue(Generic[K]):
             self._core.delay(key, self._clock.monotonic() + seconds, priority)
             self._arm()
 
-    def add_rate_limited(self, key: K, *, priority: int | None = None) -> float:
+    def add_rate_limited(self, key: K, *, priority: int | None = None, at_least: float = 0.0) -> float:
         """Put back a key whose run failed, and return the seconds until its back-off ends.
 
         Each failure waits longer than the one before, until :meth:`forget`. An event may run the key earlier through
         :meth:`add`; if that run fails too, the key waits for the same deadline as before and no failure is counted.
+
+        :param at_least: seconds that somebody else asked to wait, such as a server's Retry-After; only as much of it
+            counts as the cap of the back-off allows.
         """
         if self._closed:
             return 0.0
         now = self._clock.monotonic()
-        until = self._core.fail(key, now, self._wait)
+        until = self._core.fail(key, now, lambda failures: self._wait(failures, at_least))
         if self._metrics is not None:
             self._metrics.retried()
         self._core.delay(key, until, priority)
@@ -199,8 +202,8 @@ class WorkQueue(Generic[K]):
         """All keys with state and next run: running ones first, then ready ones, then by the end of their delay."""
         return self._core.snapshot(self._clock.monotonic())
 
-    def _wait(self, failures: int) -> float:
-        return self._backoff.delay(failures, self._chance)
+    def _wait(self, failures: int, at_least: float) -> float:
+        return max(self._backoff.delay(failures, self._chance), min(at_least, self._backoff.cap))
 
     def _wake(self) -> None:
         while self._waiters:

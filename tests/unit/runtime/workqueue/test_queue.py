@@ -408,3 +408,10 @@ async def test_a_cancellation_that_races_with_an_add_loses_no_key_and_stops_no_o
         await asyncio.wait([first, second])
     assert [key.name for key in taken] == [str(number) for number in range(10_000)]
     assert not queue._waiters
+
+
+async def test_somebody_elses_wish_to_wait_counts_up_to_the_cap() -> None:
+    queue = make(backoff=Backoff(base=1, cap=60, jitter=0))
+    assert queue.add_rate_limited(A, at_least=0.5) == 1
+    assert queue.add_rate_limited(B, at_least=40) == 40
+    assert queue.add_rate_limited(C, at_least=86_400) == 60

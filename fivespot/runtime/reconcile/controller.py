@@ -1,0 +1,343 @@
+"""A controller: sources on one side, a reconciler on the other, a work queue in between."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+
+import structlog
+
+from fivespot.runtime.clock import Chance, Clock
+from fivespot.runtime.errors import ApiError, ConflictError, FivespotError, QueueShutDownError, TerminalError
+from fivespot.runtime.objects import Change, GroupKind, Key, Resource
+from fivespot.runtime.workqueue import Backoff, QueueMetrics, WorkQueue
+
+from .context import new_reconcile_id, reconcile_id
+from .mappers import Mapper, itself
+from .metrics import ControllerMetrics
+from .predicates import Predicate
+from .result import Reconciler, Result
+from .sources import InformerSource, KindSource, Source, SourceInformer, SourceKinds
+
+__all__ = ["Controller"]
+
+_log = structlog.get_logger(__name__)
+
+_PROBLEMS_SHOWN = 5
+
+
+class Controller:
+    """Runs a reconciler for every key that its sources name: at most one run per key at a time, ``workers`` at once.
+
+    Sources that gate (the default) hold back the start until each has told all its objects, so that a start costs one
+    run per key however many sources there are. After that every change leads to a run, a failed run is repeated after
+    a back-off, and a run that asks for it is repeated in time.
+
+    :param name: label of logs and metrics.
+    :param workers: runs at the same time.
+    :param timeout: seconds after which a run is cancelled and counts as failed.
+    :param backoff: between repeats of a failing key.
+    :param priority: of a key that becomes wanted; higher goes first within its namespace. Called at every enqueue.
+    :param metrics: hears of runs.
+    :param queue_metrics: hears of the queue.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        reconciler: Reconciler,
+        *,
+        clock: Clock,
+        chance: Chance,
+        workers: int = 8,
+        timeout: float = 120.0,
+        backoff: Backoff | None = None,
+        priority: Callable[[Key], int] | None = None,
+        metrics: ControllerMetrics | None = None,
+        queue_metrics: QueueMetrics | None = None,
+    ) -> None:
+        if workers < 1 or not timeout > 0:
+            raise ValueError(f"controller {name} needs at least one worker and a time limit above zero")
+        self.name = name
+        self.workers = workers
+        self.queue: WorkQueue[Key] = WorkQueue(name, clock=clock, chance=chance, backoff=backoff, metrics=queue_metrics)
+        self._reconciler = reconciler
+        self._clock = clock
+        self._chance = chance
+        self._timeout = timeout
+        self._priority = priority
+        self._metrics = metrics
+        self._sources: list[Source] = []
+        self._attached = False
+        self._running = False
+        self._source_changed = asyncio.Event()
+        if metrics is not None:
+            metrics.workers(workers)
+
+    # Sources
+
+    def watches(
+        self,
+        informer: SourceInformer,
+        mapper: Mapper = itself,
+        *,
+        predicate: Predicate | None = None,
+        gate: bool = True,
+    ) -> InformerSource:
+        """Run the keys that ``mapper`` names for each change of the informer that passes ``predicate``.
+
+        May be called at any time; the informer stays the caller's, who closes the source before releasing it.
+
+        :param gate: whether start and readiness wait for it; False for kinds that users' objects name.
+        """
+        source = InformerSource(
+            informer, self._deliver_to(mapper, predicate), self._source_changed.set, self._drop, gate=gate
+        )
+        self._adopt(source)
+        return source
+
+    def watches_kind(
+        self,
+        kinds: SourceKinds,
+        gk: GroupKind,
+        open_: Callable[[Resource], SourceInformer],
+        mapper: Mapper = itself,
+        predicate: Predicate | None = None,
+        *,
+        gate: bool = True,
+        required: bool = False,
+        on_change: Callable[[], None] | None = None,
+    ) -> KindSource:
+        """The same for a kind whose CustomResourceDefinition may be absent, come and go.
+
+        :param open_: asks the cache for the informer of the resource; the source releases it.
+        :param required: wait for the kind to be installed instead of taking it for empty.
+        :param on_change: called when the answer to "what is there of this kind" changed as a whole: the kind came and
+            was read, or it went.
+        """
+        source = KindSource(
+            kinds,
+            gk,
+            open_,
+            self._deliver_to(mapper, predicate),
+            self._source_changed.set,
+            self._drop,
+            gate=gate,
+            required=required,
+            on_change=on_change,
+        )
+        self._adopt(source)
+        return source
+
+    def enqueue(self, key: Key, *, after: float = 0.0, priority: int | None = None) -> None:
+        """Have a key run, now or in so many seconds. Between two runs of the controller this does nothing.
+
+        :param priority: None asks the controller's own priority function.
+        :raises ValueError: ``after`` is not a number.
+        """
+        self.queue.add_after(key, after, priority=self._priority_of(key) if priority is None else priority)
+
+    @property
+    def ready(self) -> bool:
+        """Whether every gating source is synced; also true of a standby that does not run."""
+        return not any(source.gate and source.problem for source in self._sources)
+
+    @property
+    def not_ready(self) -> str:
+        """What is being waited for; "" when ready."""
+        problems = [problem for source in self._sources if source.gate and (problem := source.problem)]
+        more = len(problems) - _PROBLEMS_SHOWN
+        return "; ".join(problems[:_PROBLEMS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+
+    # Running
+
+    async def run(self) -> None:
+        """Work until cancelled. Cancelling it cancels the runs under way and waits for them to end.
+
+        It may be run again afterwards, as after a lease was lost and won back: queue and back-offs then start empty,
+        and every key runs once.
+
+        :raises RuntimeError: it runs already.
+        """
+        if self._running:
+            raise RuntimeError(f"controller {self.name} runs already")
+        self._running = True
+        if self.queue.closed:
+            self.queue.reopen()
+        try:
+            self._attached = True
+            for source in list(self._sources):
+                source.attach()
+            await self._wait_for_sources()
+            _log.info("controller started", controller=self.name, workers=self.workers, keys=len(self.queue))
+            async with asyncio.TaskGroup() as group:
+                workers = [
+                    group.create_task(self._work(), name=f"{self.name} worker {number}")
+                    for number in range(self.workers)
+                ]
+                try:
+                    await asyncio.wait(workers)
+                finally:
+                    # Before the group cancels the workers. A closed queue is how they tell a stop from a cancellation
+                    # inside a run, and no key can be taken from it even by a run that swallows its cancellation.
+                    self.queue.shut_down()
+        finally:
+            self._attached = False
+            for source in self._sources:
+                source.detach()
+            self.queue.shut_down()
+            self._running = False
+
+    async def _wait_for_sources(self) -> None:
+        if not self._all_told() and self.not_ready:
+            _log.info("waiting for sources", controller=self.name, waiting_for=self.not_ready)
+        while not self._all_told():
+            self._source_changed.clear()
+            await self._source_changed.wait()
+
+    def _all_told(self) -> bool:
+        return all(source.told for source in self._sources if source.gate)
+
+    async def _work(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        structlog.contextvars.bind_contextvars(controller=self.name)
+        try:
+            while True:
+                key = await self.queue.get()
+                try:
+                    await self._run(key)
+                finally:
+                    self.queue.done(key)
+                # Where a task group in a run failed, Python before 3.13 may leave a cancellation counted on this task,
+                # and every later task group in it would then raise CancelledError instead of its errors.
+                while task.cancelling() and not self.queue.closed:
+                    task.uncancel()
+                # A run that never waited must not keep the loop from its other tasks.
+                await asyncio.sleep(0)
+        except QueueShutDownError:
+            return
+        finally:
+            # When one worker dies of what is no ordinary error, the others stop too, as in a stop from outside.
+            self.queue.shut_down()
+
+    async def _run(self, key: Key) -> None:
+        # Bound to the worker's own context until its next run; whatever the run starts inherits it.
+        run_id = new_reconcile_id(self._chance)
+        reconcile_id.set(run_id)
+        structlog.contextvars.bind_contextvars(namespace=key.namespace, name=key.name, reconcile_id=run_id)
+        metrics = self._metrics
+        if metrics is None:
+            await self._attempt(key, run_id)
+            return
+        started = self._clock.monotonic()
+        metrics.active(1)
+        try:
+            outcome = await self._attempt(key, run_id)
+            metrics.result(outcome, self._clock.monotonic() - started)
+        finally:
+            metrics.active(-1)
+
+    async def _attempt(self, key: Key, run_id: str) -> str:
+        """One run and what follows from it; its result for the metrics."""
+        limit = asyncio.timeout(self._timeout)
+        try:
+            async with limit:
+                result = await self._reconciler.reconcile(key)
+            return self._succeeded(key, result)
+        except asyncio.CancelledError as error:
+            if self.queue.closed:
+                raise
+            # Nobody stops this worker: the reconciler awaited something that was cancelled by somebody else. Left
+            # alone, the worker would end and its task group would take that for its wish.
+            return self._failed(key, run_id, error, self._cut_off(limit) or "something awaited was cancelled")
+        except TimeoutError as error:
+            return self._failed(key, run_id, error, self._cut_off(limit))
+        except TerminalError as error:
+            self.queue.forget(key)
+            self._tell("error", "reconcile failed, waiting for a change", key, run_id, error, str(error))
+            return "terminal"
+        except Exception as error:
+            # A reconciler is code of the controller's users and may raise anything. Whatever it is, the key must come
+            # back, other keys must go on, and the error is told.
+            return self._failed(key, run_id, error, "")
+
+    def _cut_off(self, limit: asyncio.Timeout) -> str:
+        return f"the run took longer than {self._timeout:g} s" if limit.expired() else ""
+
+    def _succeeded(self, key: Key, result: Result) -> str:
+        after = result.requeue_after
+        self.queue.forget(key)
+        if after is None or after == math.inf:
+            return "success"
+        self.enqueue(key, after=after)
+        return "requeue_after" if after > 0 else "requeue"
+
+    def _failed(self, key: Key, run_id: str, error: BaseException, words: str) -> str:
+        asked = error.retry_after if isinstance(error, ApiError) else None
+        wait = self.queue.add_rate_limited(key, priority=self._priority_of(key), at_least=asked or 0.0)
+        # To lose a race is everyday life; what the API says is a warning; anything else is a mistake to be found.
+        if isinstance(error, ConflictError):
+            level = "info"
+        elif isinstance(error, (FivespotError, TimeoutError)):
+            level = "warning"
+        else:
+            level = "error"
+        self._tell(
+            level,
+            "reconcile failed",
+            key,
+            run_id,
+            error,
+            words or str(error),
+            attempt=self.queue.failures(key),
+            retry_in=round(wait, 3),
+        )
+        return "error"
+
+    def _tell(
+        self, level: str, event: str, key: Key, run_id: str, error: BaseException, words: str, **fields: object
+    ) -> None:
+        expected = isinstance(error, (FivespotError, TimeoutError, asyncio.CancelledError))
+        getattr(_log, level)(
+            event,
+            controller=self.name,
+            namespace=key.namespace,
+            name=key.name,
+            reconcile_id=run_id,
+            error=words,
+            error_type=type(error).__name__,
+            **fields,
+            **({} if expected else {"exc_info": error}),
+        )
+
+    # Own steps
+
+    def _deliver_to(self, mapper: Mapper, predicate: Predicate | None) -> Callable[[Change], None]:
+        def deliver(change: Change) -> None:
+            if predicate is None or predicate(change):
+                for key in mapper(change):
+                    self.queue.add(key, priority=self._priority_of(key))
+
+        return deliver
+
+    def _priority_of(self, key: Key) -> int:
+        if self._priority is None:
+            return 0
+        try:
+            return self._priority(key)
+        except Exception as error:
+            # Code of the controller's users. A key in the wrong place is better than a change that is lost.
+            _log.error("no priority", controller=self.name, namespace=key.namespace, name=key.name, exc_info=error)
+            return 0
+
+    def _adopt(self, source: Source) -> None:
+        self._sources.append(source)
+        if self._attached:
+            source.attach()
+
+    def _drop(self, source: Source) -> None:
+        if source in self._sources:
+            self._sources.remove(source)
+        self._source_changed.set()
