@@ -199,7 +199,7 @@ def _conditions(s: Snapshot, plan: Plan) -> list[dict[str, Any]]:
             absent.append(type_)
         else:
             wanted.append(condition)
-    wanted = [replace(c, message=c.message[:_MESSAGE_LIMIT]) for c in wanted]
+    wanted = [c if len(c.message) <= _MESSAGE_LIMIT else replace(c, message=c.message[:_MESSAGE_LIMIT]) for c in wanted]
     return set_conditions(existing, wanted, absent=absent, generation=s.head.generation, now=s.now)
 
 

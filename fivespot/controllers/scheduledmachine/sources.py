@@ -81,7 +81,9 @@ def own_spec_changed(change: Change) -> bool:
 
 
 def kept_part_changed(change: Change) -> bool:
-    """Whether the part of an object that is kept, or its owners, labels or deletion, changed."""
+    """Whether the part of an object that is kept, or its owners, labels or deletion, changed by another hand."""
+    if _reported_already(change):
+        return False
     old = change.old
     if change.type is not ChangeType.MODIFIED or old is None:
         return True
@@ -89,9 +91,16 @@ def kept_part_changed(change: Change) -> bool:
 
 
 def child_changed(change: Change) -> bool:
-    """Whether an object that is kept as a head alone changed in what decides about it."""
+    """Whether an object that is kept as a head alone changed, by another hand, in what decides about it."""
+    if _reported_already(change):
+        return False
     old = change.old
     return change.type is not ChangeType.MODIFIED or old is None or _meta(old.head) != _meta(change.head)
+
+
+def _reported_already(change: Change) -> bool:
+    """Whether the run that made the change has its outcome in hand. That something is gone always asks for a run."""
+    return change.own and change.type is not ChangeType.DELETED
 
 
 class _Status(msgspec.Struct, gc=False):
