@@ -139,14 +139,21 @@ class Exchange:
     headers: dict[str, str]
     body: bytes
     connection: int
-    _writer: asyncio.StreamWriter
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
     _closed: asyncio.Event = field(default_factory=asyncio.Event)
     keep: bool = True
 
+    @property
+    def peer_certificate(self) -> dict[str, str]:
+        """The subject of the client's certificate, {} if it showed none."""
+        shown = self.writer.get_extra_info("peercert") or {}
+        return {name: value for part in shown.get("subject", ()) for name, value in part}
+
     async def send(self, data: bytes) -> None:
         """Raw bytes."""
-        self._writer.write(data)
-        await self._writer.drain()
+        self.writer.write(data)
+        await self.writer.drain()
 
     async def answer(
         self, status: int, body: bytes = b"", *, content_type: str = "application/json", **headers: str
@@ -167,12 +174,12 @@ class Exchange:
     async def cut(self) -> None:
         """Reset the connection."""
         self.keep = False
-        self._writer.transport.abort()
+        self.writer.transport.abort()
 
     async def hang_up(self) -> None:
         """Close the connection in an orderly way."""
         self.keep = False
-        self._writer.close()
+        self.writer.close()
 
     async def silence(self) -> None:
         """Say nothing more until the server stops: a half-open connection as the client sees it."""
@@ -223,7 +230,7 @@ class WireServer:
         method, target, _ = head[0].split(" ")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
-        return Exchange(method, target, headers, body, number, writer, self._stopped)
+        return Exchange(method, target, headers, body, number, reader, writer, self._stopped)
 
     async def stop(self) -> None:
         self._stopped.set()

@@ -42,7 +42,7 @@ class Access:
     :param expires: when the authorization ends, where that is known.
     :param files: what it was read from, looked at for changes.
     :param files_digest: of their contents when they were read.
-    :param identity: digest of all that the server or its peer sees; equal means that nothing changed.
+    :param tls_identity: digest of all that ``tls`` was made from; equal means that the contexts are alike.
     :param source: where it came from, in words for errors.
     """
 
@@ -54,10 +54,20 @@ class Access:
     expires: datetime | None = None
     files: tuple[Path, ...] = ()
     files_digest: bytes = field(default=b"", repr=False)
-    identity: bytes = field(default=b"", repr=False)
+    tls_identity: bytes = field(default=b"", repr=False)
     namespace: str = ""
     source: str = ""
     anonymous: bool = False
+
+    def same(self, other: Access) -> bool:
+        """Whether the server would see no difference."""
+        return (self.server, self.authorization, self.proxy, self.tls_server_name, self.tls_identity) == (
+            other.server,
+            other.authorization,
+            other.proxy,
+            other.tls_server_name,
+            other.tls_identity,
+        )
 
 
 Load = Callable[[datetime], Access]
@@ -140,11 +150,11 @@ class Credentials:
         """Load anew; whether anything differs from before."""
         old = self._access
         new = await self._offload.run(self._load, self._clock.now())
-        same = old is not None and old.identity == new.identity
-        if old is not None and same:
+        same = old is not None and old.same(new)
+        if old is not None and old.tls_identity == new.tls_identity:
             # The same TLS context keeps the pooled connections in use.
             new = replace(new, tls=old.tls)
-        elif old is not None:
+        if old is not None and not same:
             _logger.info("credentials have changed", source=new.source)
         self._access = new
         self._renew_at = None

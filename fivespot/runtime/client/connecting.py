@@ -106,7 +106,7 @@ def choose(
     context: str | None,
     environ: Mapping[str, str],
     *,
-    service_account: Path = SERVICE_ACCOUNT,
+    service_account: Path | None = None,
     home: Path | None = None,
 ) -> tuple[Load, bool]:
     """What to load access from, and whether that is the pod's ServiceAccount.
@@ -118,9 +118,10 @@ def choose(
     listed = [Path(part).expanduser() for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     if listed:
         return _from_files(listed, context), False
-    token = service_account / "token"
+    account = service_account or SERVICE_ACCOUNT
+    token = account / "token"
     if not context and environ.get("KUBERNETES_SERVICE_HOST") and token.exists():
-        return functools.partial(_load_incluster, environ, service_account), True
+        return functools.partial(_load_incluster, environ, account), True
     usual = (home or Path.home()) / ".kube" / "config"
     if usual.exists():
         return _from_files([usual], context), False

@@ -43,14 +43,13 @@ def load_incluster(now: datetime, *, environ: Mapping[str, str], folder: Path) -
     authorization = str(configuration.api_key["BearerToken"]).strip()
     if authorization == "Bearer":
         raise ConfigError(f"in-cluster configuration: {token} is empty")
-    identity = hashlib.sha256(authorization.encode() + ca.read_bytes()).digest()
     return Access(
         server=str(configuration.host),
         authorization=authorization,
         tls=client_context(ca=ca),
         files=files,
         files_digest=digest,
-        identity=identity,
+        tls_identity=hashlib.sha256(ca.read_bytes()).digest(),
         namespace=where or "default",
         source=f"ServiceAccount in {folder}",
     )

@@ -46,6 +46,8 @@ _PATHS: Final = {
 _SECRETS: Final = frozenset(
     {"token", "password", "client-key-data", "id-token", "refresh-token", "access-token", "client-secret", "value"}
 )
+_SHORTEST_SECRET: Final = 6
+"""Anything shorter protects nothing, and blanking it out would make messages unreadable."""
 _MALFORMED: Final = (
     ConfigException,
     LookupError,
@@ -217,7 +219,8 @@ def _load(selected: _Selected, now: datetime, files: tuple[Path, ...], digest: b
         "current-context": selected.context,
         "contexts": [{"name": selected.context, "context": {"cluster": "cluster", "user": "user"}}],
         "clusters": [{"name": "cluster", "cluster": selected.cluster}],
-        "users": [{"name": "user", "user": selected.user}] if selected.user else [],
+        # Never left out: the loader trips over a cluster with TLS and no user.
+        "users": [{"name": "user", "user": selected.user}],
     }
     loader = VerifyingLoader(content, folder, selected.user_name, selected.user_file)
     configuration = Configuration()
@@ -257,11 +260,9 @@ def _access(
     if server.startswith("https:"):
         tls = client_context(ca=ca if verify else None, certificate=certificate, key=key, verify=verify)
     proxy = str(configuration.proxy or "")
-    identity = hashlib.sha256(
-        json.dumps([server, authorization, verify, configuration.tls_server_name, proxy]).encode()
-    )
+    trust = hashlib.sha256(repr((server, verify, configuration.tls_server_name)).encode())
     for path in (ca, certificate, key):
-        identity.update(hashlib.sha256(path.read_bytes() if path else b"").digest())
+        trust.update(hashlib.sha256(path.read_bytes() if path else b"").digest())
     return Access(
         server=server,
         authorization=authorization,
@@ -271,7 +272,7 @@ def _access(
         expires=loader.plugin_expiry or (token_ends if provided else None),
         files=files,
         files_digest=digest,
-        identity=identity.digest(),
+        tls_identity=trust.digest(),
         namespace=selected.namespace,
         source=selected.source,
         anonymous=not authorization and certificate is None,
@@ -316,7 +317,9 @@ def _explain(error: Exception, selected: _Selected) -> str:
 
 def _secrets(section: Any) -> list[str]:
     if isinstance(section, dict):
-        own = [str(value) for name, value in section.items() if name in _SECRETS and value]
+        own = [
+            str(value) for name, value in section.items() if name in _SECRETS and len(str(value)) >= _SHORTEST_SECRET
+        ]
         return own + [secret for value in section.values() for secret in _secrets(value)]
     if isinstance(section, list):
         return [secret for value in section for secret in _secrets(value)]

@@ -76,13 +76,14 @@ async def _renew(settings: dict[str, Any]) -> dict[str, Any]:
     """A new id-token for a refresh token (OpenID Connect Core 1.0, 12.1)."""
     issuer = str(settings["idp-issuer-url"]).rstrip("/")
     form = {"grant_type": "refresh_token", "refresh_token": str(settings["refresh-token"])}
-    client = aiohttp.BasicAuth(str(settings["client-id"]), str(settings.get("client-secret") or ""))
+    client = f"{settings['client-id']}:{settings.get('client-secret') or ''}".encode()
+    headers = {"Authorization": f"Basic {base64.b64encode(client).decode()}"}
     connector = aiohttp.TCPConnector(ssl=_context(settings))
     async with aiohttp.ClientSession(connector=connector, timeout=_LIMITS, trust_env=True) as session:
         try:
             async with session.get(f"{issuer}/.well-known/openid-configuration", raise_for_status=True) as response:
                 endpoint = (await response.json())["token_endpoint"]
-            async with session.post(endpoint, data=form, auth=client, raise_for_status=True) as response:
+            async with session.post(endpoint, data=form, headers=headers, raise_for_status=True) as response:
                 answer: dict[str, Any] = await response.json()
         except aiohttp.ClientResponseError as error:
             raise ConfigException(f"oidc: {issuer} refused to renew the id-token: {error.status}") from error

@@ -51,7 +51,6 @@ class Source:
             expires=self.expires,
             files=self.files,
             files_digest=digest_files(self.files),
-            identity=self.token.encode(),
         )
 
 
@@ -152,12 +151,12 @@ async def test_refusals_share_one_load_and_force_the_next_one_only_after_a_while
     assert source.loads == 3
 
 
-async def test_unchanged_credentials_keep_their_tls_context() -> None:
+async def test_a_tls_context_is_kept_until_its_files_change() -> None:
     """A new context would open a new connection for every request that follows."""
     contexts: list[Any] = [object(), object(), object()]
 
     def load(now: datetime) -> Access:
-        return Access("https://x", tls=contexts.pop(), identity=b"1" if len(contexts) else b"2")
+        return Access("https://x", tls=contexts.pop(), tls_identity=b"1" if len(contexts) else b"2")
 
     clock = ManualClock()
     credentials = Credentials(load, clock=clock, offload=InlineOffload())
@@ -218,7 +217,7 @@ async def test_loading_does_not_hold_up_the_loop() -> None:
 
 
 def test_secrets_are_not_in_the_text_of_an_access() -> None:
-    access = Access("https://x", authorization="Bearer hunter2", proxy="http://u:hunter2@p", identity=b"hunter2")
+    access = Access("https://x", authorization="Bearer hunter2", proxy="http://u:hunter2@p")
     assert "hunter2" not in repr(access)
 
 

@@ -43,7 +43,7 @@ class Tokens:
     def __call__(self, now: datetime) -> Access:
         self.loads += 1
         token = self._tokens.pop(0) if len(self._tokens) > 1 else self._tokens[0]
-        return Access(self._server, authorization=token and f"Bearer {token}", identity=token.encode())
+        return Access(self._server, authorization=token and f"Bearer {token}")
 
 
 @asynccontextmanager

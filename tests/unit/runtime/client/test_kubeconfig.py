@@ -1,0 +1,569 @@
+"""Every form of credentials, asserted on the wire; every broken file, told in one line."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import ssl
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+import yaml
+from structlog.testing import capture_logs
+
+from fivespot.runtime.client import Connection, connect
+from fivespot.runtime.client.connecting import choose
+from fivespot.runtime.client.kubeconfig import load_kubeconfig
+from fivespot.runtime.clock import SystemClock, ThreadOffload
+from fivespot.runtime.errors import ConfigError, UnauthorizedError
+from support.wire import Exchange, FixedChance, WireServer, serving
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+ENVIRONMENT = (
+    "KUBECONFIG",
+    "KUBERNETES_SERVICE_HOST",
+    "KUBERNETES_SERVICE_PORT",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+)
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+@dataclass
+class Pki:
+    """A CA with the files that kubeconfigs name, in one folder."""
+
+    folder: Path
+    ca: trustme.CA = field(default_factory=trustme.CA)
+
+    def __post_init__(self) -> None:
+        self.ca.cert_pem.write_to_path(self.folder / "ca.crt")
+
+    @property
+    def ca_data(self) -> str:
+        return base64.b64encode((self.folder / "ca.crt").read_bytes()).decode()
+
+    def server(self, *names: str, client: ssl.VerifyMode = ssl.CERT_OPTIONAL) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.ca.issue_cert(*(names or ("127.0.0.1",))).configure_cert(context)
+        self.ca.configure_trust(context)
+        context.verify_mode = client
+        return context
+
+    def client(self, name: str, not_after: datetime | None = None) -> tuple[str, str]:
+        """PEM texts of a certificate and its key."""
+        issued = self.ca.issue_cert(common_name=name, not_after=not_after)
+        chain = b"".join(blob.bytes() for blob in issued.cert_chain_pems).decode()
+        return chain, issued.private_key_pem.bytes().decode()
+
+
+@pytest.fixture
+def pki(tmp_path: Path) -> Pki:
+    return Pki(tmp_path)
+
+
+async def accept(exchange: Exchange) -> None:
+    await exchange.answer(200, b'{"gitVersion":"v1"}')
+
+
+def config(server: str, user: dict[str, Any] | None = None, **cluster: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "team"}}],
+        "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
+        "users": [{"name": "u", "user": user or {}}],
+    }
+
+
+def write(path: Path, content: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
+    return path
+
+
+async def connected(path: Path | None = None, context: str | None = None) -> Connection:
+    return await connect(
+        kubeconfig=str(path) if path else None,
+        context=context,
+        user_agent="tests/1.0",
+        clock=SystemClock(),
+        chance=FixedChance(),
+        offload=ThreadOffload(),
+    )
+
+
+@asynccontextmanager
+async def asked(wire: WireServer, path: Path | None = None) -> AsyncIterator[Exchange]:
+    """What the server sees of one request."""
+    connection = await connected(path)
+    async with connection:
+        assert "v1" in await connection.check()
+        yield wire.seen[-1]
+
+
+def jwt(ends: datetime) -> str:
+    def part(value: Any) -> str:
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+    return f"{part({'alg': 'none'})}.{part({'exp': int(ends.timestamp())})}.c2ln"
+
+
+def plugin(folder: Path, status: dict[str, Any], *, code: int = 0) -> dict[str, Any]:
+    """The exec section of a plugin that counts its runs in a file."""
+    body = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+    write(folder / "answer.json", json.dumps(body))
+    write(
+        folder / "plugin.py",
+        "import os, pathlib, sys\n"
+        f"runs = pathlib.Path({str(folder / 'runs')!r})\n"
+        "runs.write_text((runs.read_text() if runs.exists() else '') + os.environ['WHO'] + '\\n')\n"
+        f"print(pathlib.Path({str(folder / 'answer.json')!r}).read_text())\n"
+        f"print('a reason\\nof two lines', file=sys.stderr)\nsys.exit({code})\n",
+    )
+    return {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": sys.executable,
+            "args": [str(folder / "plugin.py")],
+            "env": [{"name": "WHO", "value": "me"}],
+            "interactiveMode": "Never",
+        }
+    }
+
+
+# -- forms on the wire -----------------------------------------------------------------------------------------------
+
+
+async def test_a_token(tmp_path: Path) -> None:
+    async with serving(accept) as wire, asked(wire, write(tmp_path / "k", config(wire.url, {"token": "abc"}))) as seen:
+        assert seen.headers["authorization"] == "Bearer abc"
+
+
+async def test_a_token_file_that_ends_in_a_newline_and_is_relative(tmp_path: Path) -> None:
+    write(tmp_path / "secret" / "token", "abc\n")
+    async with serving(accept) as wire:
+        path = write(tmp_path / "k", config(wire.url, {"tokenFile": "secret/token"}))
+        async with asked(wire, path) as seen:
+            assert seen.headers["authorization"] == "Bearer abc"
+
+
+async def test_a_name_and_password(tmp_path: Path) -> None:
+    async with serving(accept) as wire:
+        path = write(tmp_path / "k", config(wire.url, {"username": "me", "password": "pw"}))
+        async with asked(wire, path) as seen:
+            assert seen.headers["authorization"] == "Basic " + base64.b64encode(b"me:pw").decode()
+
+
+async def test_nobody_at_all_is_warned_about(tmp_path: Path) -> None:
+    async with serving(accept) as wire:
+        path = write(tmp_path / "k", config(wire.url))
+        with capture_logs() as logs:
+            async with asked(wire, path) as seen:
+                assert "authorization" not in seen.headers
+    assert any("anonymous" in entry["event"] for entry in logs)
+
+
+@pytest.mark.parametrize("inline", [True, False])
+async def test_a_client_certificate_inline_or_by_file(tmp_path: Path, pki: Pki, inline: bool) -> None:
+    certificate, key = pki.client("jane")
+    write(tmp_path / "tls" / "c.pem", certificate)
+    write(tmp_path / "tls" / "k.pem", key)
+    user = (
+        {
+            "client-certificate-data": base64.b64encode(certificate.encode()).decode(),
+            "client-key-data": base64.b64encode(key.encode()).decode(),
+        }
+        if inline
+        else {"client-certificate": "tls/c.pem", "client-key": "tls/k.pem"}
+    )
+    cluster = {"certificate-authority-data": pki.ca_data} if inline else {"certificate-authority": "ca.crt"}
+    async with serving(accept, pki.server(client=ssl.CERT_REQUIRED)) as wire:
+        path = write(tmp_path / "k", config(wire.url, user, **cluster))
+        async with asked(wire, path) as seen:
+            assert seen.peer_certificate["commonName"] == "jane"
+        # A second load must not trip over what the first one left behind.
+        async with asked(wire, path):
+            pass
+
+
+def test_inline_keys_do_not_stay_on_disk(tmp_path: Path, pki: Pki, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    certificate, key = pki.client("jane")
+    user = {
+        "client-certificate-data": base64.b64encode(certificate.encode()).decode(),
+        "client-key-data": base64.b64encode(key.encode()).decode(),
+    }
+    path = write(tmp_path / "k", config("https://x", user, **{"certificate-authority-data": pki.ca_data}))
+    for _ in range(2):
+        load_kubeconfig(NOW, paths=[path])
+        assert list(folder.iterdir()) == []
+
+
+async def test_an_exec_plugin_that_gives_a_token(tmp_path: Path) -> None:
+    user = plugin(tmp_path, {"token": "abc"})
+    async with serving(accept) as wire, asked(wire, write(tmp_path / "k", config(wire.url, user))) as seen:
+        assert seen.headers["authorization"] == "Bearer abc"
+    assert (tmp_path / "runs").read_text() == "me\n"
+
+
+async def test_an_exec_plugin_that_gives_a_certificate(tmp_path: Path, pki: Pki) -> None:
+    certificate, key = pki.client("jane")
+    user = plugin(tmp_path, {"clientCertificateData": certificate, "clientKeyData": key})
+    async with serving(accept, pki.server(client=ssl.CERT_REQUIRED)) as wire:
+        path = write(tmp_path / "k", config(wire.url, user, **{"certificate-authority": "ca.crt"}))
+        async with asked(wire, path) as seen:
+            assert seen.peer_certificate["commonName"] == "jane"
+
+
+def test_what_an_exec_plugin_gives_ends_when_it_says(tmp_path: Path) -> None:
+    user = plugin(tmp_path, {"token": "abc", "expirationTimestamp": "2026-01-05T13:00:00Z"})
+    access = load_kubeconfig(NOW, paths=[write(tmp_path / "k", config("https://x", user))])
+    assert access.expires == datetime(2026, 1, 5, 13, tzinfo=UTC)
+
+
+async def test_a_refused_token_of_a_plugin_is_asked_for_again_once(tmp_path: Path) -> None:
+    async def respond(exchange: Exchange) -> None:
+        await exchange.answer(200 if exchange.headers["authorization"] == "Bearer new" else 401, b"v1")
+
+    user = plugin(tmp_path, {"token": "old"})
+    async with serving(respond) as wire:
+        connection = await connected(write(tmp_path / "k", config(wire.url, user)))
+        async with connection:
+            answer = json.loads((tmp_path / "answer.json").read_text())
+            write(tmp_path / "answer.json", json.dumps({**answer, "status": {"token": "new"}}))
+            await asyncio.gather(*(connection.client.raw("GET", "/version") for _ in range(20)))
+    assert (tmp_path / "runs").read_text() == "me\nme\n"
+
+
+async def test_a_valid_oidc_token_is_used_as_it_is(tmp_path: Path) -> None:
+    token = jwt(datetime.now(UTC) + timedelta(hours=1))
+    user = {"auth-provider": {"name": "oidc", "config": {"id-token": token}}}
+    async with serving(accept) as wire, asked(wire, write(tmp_path / "k", config(wire.url, user))) as seen:
+        assert seen.headers["authorization"] == f"Bearer {token}"
+
+
+async def test_an_expired_oidc_token_is_renewed_and_written_back(tmp_path: Path, pki: Pki) -> None:
+    token = jwt(datetime.now(UTC) + timedelta(hours=1))
+
+    async def issuer(exchange: Exchange) -> None:
+        if exchange.target.startswith("/.well-known"):
+            await exchange.answer(200, json.dumps({"token_endpoint": f"{idp.url}/token"}).encode())
+        else:
+            await exchange.answer(200, json.dumps({"id_token": token, "refresh_token": "r2"}).encode())
+
+    async with serving(accept) as wire, serving(issuer, pki.server()) as idp:
+        settings = {
+            "id-token": jwt(datetime.now(UTC) - timedelta(hours=1)),
+            "refresh-token": "r1",
+            "client-id": "me",
+            "client-secret": "s",
+            "idp-issuer-url": idp.url,
+            "idp-certificate-authority-data": pki.ca_data,
+        }
+        user = {"auth-provider": {"name": "oidc", "config": settings}}
+        path = write(tmp_path / "k", config(wire.url, user))
+        async with asked(wire, path) as seen:
+            assert seen.headers["authorization"] == f"Bearer {token}"
+        assert b"refresh_token=r1" in idp.seen[1].body
+        assert idp.seen[1].headers["authorization"] == "Basic " + base64.b64encode(b"me:s").decode()
+        kept = yaml.safe_load(path.read_text())["users"][0]["user"]["auth-provider"]["config"]
+        assert (kept["id-token"], kept["refresh-token"], kept["client-id"]) == (token, "r2", "me")
+        assert path.stat().st_mode & 0o77 == 0
+
+
+async def test_an_identity_provider_with_an_unknown_certificate_gets_no_secrets(tmp_path: Path, pki: Pki) -> None:
+    """The library's own refresh does not check certificates unless a CA is given."""
+    async with serving(accept, pki.server()) as idp:
+        settings = {"id-token": jwt(NOW), "refresh-token": "r", "client-id": "me", "idp-issuer-url": idp.url}
+        user = {"auth-provider": {"name": "oidc", "config": settings}}
+        with pytest.raises(ConfigError, match="certificate verify failed"):
+            await connected(write(tmp_path / "k", config("https://x", user)))
+        assert idp.seen == []
+
+
+# -- the way to the server -------------------------------------------------------------------------------------------
+
+
+async def test_a_server_that_nobody_vouches_for_is_refused(tmp_path: Path, pki: Pki) -> None:
+    async with serving(accept, pki.server()) as wire:
+        connection = await connected(write(tmp_path / "k", config(wire.url, {"token": "hunter2"})))
+        async with connection:
+            with pytest.raises(ConfigError, match=r"kubeconfig .*/k, context here: cannot reach https.*certificate"):
+                await connection.check()
+        assert wire.seen == []
+
+
+async def test_verification_is_off_only_when_the_file_says_so(tmp_path: Path, pki: Pki) -> None:
+    async with serving(accept, pki.server()) as wire:
+        path = write(tmp_path / "k", config(wire.url, {"token": "abc"}, **{"insecure-skip-tls-verify": True}))
+        async with asked(wire, path) as seen:
+            assert seen.headers["authorization"] == "Bearer abc"
+
+
+async def test_the_name_to_expect_can_be_given(tmp_path: Path, pki: Pki) -> None:
+    async with serving(accept, pki.server("kubernetes.example")) as wire:
+        cluster = {"certificate-authority-data": pki.ca_data}
+        wrong = await connected(write(tmp_path / "wrong", config(wire.url, {"token": "a"}, **cluster)))
+        async with wrong:
+            with pytest.raises(ConfigError, match="mismatch"):
+                await wrong.check()
+        path = write(
+            tmp_path / "k", config(wire.url, {"token": "a"}, **cluster, **{"tls-server-name": "kubernetes.example"})
+        )
+        async with asked(wire, path):
+            pass
+
+
+async def tunnel(exchange: Exchange) -> None:
+    """What an HTTP proxy does with CONNECT, for one connection."""
+    host, port = exchange.target.split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    await exchange.send(b"HTTP/1.1 200 OK\r\n\r\n")
+
+    async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while data := await source.read(65536):
+            sink.write(data)
+        sink.close()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(pump(exchange.reader, writer))
+        group.create_task(pump(reader, exchange.writer))
+    exchange.keep = False
+
+
+async def test_a_proxy_leads_to_the_server(tmp_path: Path, pki: Pki) -> None:
+    async with serving(tunnel) as proxy, serving(accept, pki.server()) as wire:
+        cluster = {"certificate-authority-data": pki.ca_data, "proxy-url": f"http://me:pw@127.0.0.1:{proxy.port}"}
+        path = write(tmp_path / "k", config(wire.url, {"token": "abc"}, **cluster))
+        async with asked(wire, path) as seen:
+            assert seen.headers["authorization"] == "Bearer abc"
+        assert proxy.seen[0].method == "CONNECT"
+        assert proxy.seen[0].headers["proxy-authorization"] == "Basic " + base64.b64encode(b"me:pw").decode()
+        assert "authorization" not in proxy.seen[0].headers
+
+
+async def test_a_renewed_ca_and_server_certificate_are_taken_up(
+    tmp_path: Path, pki: Pki, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kube-rs#1962: the old CA stayed in use until a restart."""
+    monkeypatch.setattr("fivespot.runtime.client.auth.CHECK_SECONDS", 0.0)
+    path = write(tmp_path / "k", config("", {"token": "abc"}, **{"certificate-authority": "ca.crt"}))
+    async with serving(accept, pki.server()) as old:
+        write(path, config(old.url, {"token": "abc"}, **{"certificate-authority": "ca.crt"}))
+        connection = await connected(path)
+        await connection.check()
+    other = Pki(tmp_path)
+    async with serving(accept, other.server()) as new, connection:
+        write(path, config(new.url, {"token": "abc"}, **{"certificate-authority": "ca.crt"}))
+        await connection.check()
+        assert len(new.seen) == 1
+
+
+# -- which files, which context --------------------------------------------------------------------------------------
+
+
+async def test_several_files_are_merged_and_the_first_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(accept) as wire:
+        first = {**config(wire.url, {"token": "first"}), "current-context": ""}
+        del first["contexts"]
+        second = config("http://second.invalid", {"token": "second"})
+        paths = [tmp_path / "absent", write(tmp_path / "a", first), write(tmp_path / "b", second)]
+        monkeypatch.setenv("KUBECONFIG", ":".join(str(path) for path in paths))
+        async with asked(wire) as seen:
+            assert seen.headers["authorization"] == "Bearer first"
+
+
+async def test_a_context_can_be_chosen_and_says_the_namespace(tmp_path: Path) -> None:
+    content = config("http://x", {"token": "a"})
+    content["contexts"].append({"name": "there", "context": {"cluster": "c"}})
+    path = write(tmp_path / "k", content)
+    async with await connected(path) as connection:
+        assert (connection.namespace, connection.in_cluster, connection.server) == ("team", False, "http://x")
+    async with await connected(path, "there") as connection:
+        assert connection.namespace == "default"
+        assert connection.source == f"kubeconfig {path}, context there"
+
+
+async def test_the_usual_file_is_found(tmp_path: Path) -> None:
+    async with serving(accept) as wire:
+        write(tmp_path / "home" / ".kube" / "config", config(wire.url, {"token": "abc"}))
+        async with asked(wire) as seen:
+            assert seen.headers["authorization"] == "Bearer abc"
+
+
+async def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(
+    tmp_path: Path, pki: Pki, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """nolar/kopf#926, client-go#1381: the token of a pod changes while it runs; many end in a newline."""
+    account = tmp_path / "account"
+    write(account / "token", "one\n")
+    write(account / "namespace", "spot-system\n")
+    write(account / "ca.crt", (tmp_path / "ca.crt").read_text())
+    monkeypatch.setattr("fivespot.runtime.client.connecting.SERVICE_ACCOUNT", account)
+    monkeypatch.setattr("fivespot.runtime.client.auth.CHECK_SECONDS", 0.0)
+    async with serving(accept, pki.server()) as wire:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(wire.port))
+        connection = await connected()
+        async with connection:
+            assert (connection.in_cluster, connection.namespace) == (True, "spot-system")
+            await connection.check()
+            write(account / "token", "two\n")
+            await connection.check()
+        assert [seen.headers["authorization"] for seen in wire.seen] == ["Bearer one", "Bearer two"]
+        assert wire.connections == 1
+
+
+def test_what_is_given_goes_before_what_is_found(tmp_path: Path) -> None:
+    write(tmp_path / "account" / "token", "t")
+    pod = {"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "1"}
+    places = {"service_account": tmp_path / "account", "home": tmp_path / "home"}
+    assert choose(None, None, pod, **places)[1]
+    assert not choose("k", None, pod, **places)[1]
+    assert not choose(None, None, {**pod, "KUBECONFIG": "k"}, **places)[1]
+    with pytest.raises(ConfigError, match="no kubeconfig: none was given"):
+        choose(None, "ctx", pod, **places)
+    write(tmp_path / "home" / ".kube" / "config", "")
+    assert not choose(None, "ctx", pod, **places)[1]
+
+
+# -- what cannot be used ---------------------------------------------------------------------------------------------
+
+GOOD = config("https://x", {"token": "hunter2"})
+
+
+def changed(**parts: Any) -> dict[str, Any]:
+    return {**GOOD, **parts}
+
+
+def user(**section: Any) -> dict[str, Any]:
+    return config("https://x", {name.replace("_", "-"): value for name, value in section.items()})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "no current-context is set"),
+        ("a: [b", "not valid YAML in line 1"),
+        ("users:\n- token: hunter2\n  :\t- x: hunter2", "not valid YAML in line"),
+        ("- a", "not a kubeconfig, but a list"),
+        ("hunter2", "not a kubeconfig, but a str"),
+        (b"\xff\xfe\x00", "not UTF-8 text"),
+        (changed(**{"current-context": "nowhere"}), "there is no context named 'nowhere'"),
+        (changed(clusters=None), "there is no cluster named 'c'"),
+        (changed(users=[]), "there is no user named 'u'"),
+        (changed(clusters={"c": {}}), "clusters is not a list of entries with a name"),
+        (changed(users=[{"user": {"token": "hunter2"}}]), "users is not a list of entries with a name"),
+        (changed(clusters=[{"name": "c"}]), "cluster 'c' has no cluster section"),
+        (changed(users=[{"name": "u", "user": "hunter2"}]), "user 'u' has no user section"),
+        (changed(contexts=[{"name": "here", "context": {"user": "u"}}]), "there is no cluster named ''"),
+        (config(""), "server is not an http:// or https:// URL"),
+        (config("x:6443"), "server is not an http:// or https:// URL"),
+        (config("https://[x"), "server is not an http:// or https:// URL"),
+        (config("https://x", None, **{"certificate-authority": "absent.crt"}), r"/absent.crt does not exist"),
+        (config("https://x", None, **{"certificate-authority-data": "!"}), "context here: "),
+        (config("https://x", None, **{"certificate-authority-data": "aGVsbG8="}), "no usable CA certificate"),
+        (config("https://x", {"token": "hunter2"}, **{"proxy-url": "socks5://x"}), "proxy-url: only http"),
+        (user(tokenFile="absent"), r"/absent does not exist"),
+        (user(token="hunter2\nhunter2"), "line breaks or control characters"),
+        (user(**{"as": "root"}), "impersonation .* is not supported"),
+        (user(client_certificate_data="aGVsbG8=", client_key_data="aGVsbG8="), "no usable client certificate"),
+        (user(token=jwt(datetime(2025, 12, 31, tzinfo=UTC))), "the token expired at 2025-12-31T00:00:00Z"),
+        (user(exec={"command": "x"}), "missing key 'apiVersion'"),
+        (
+            user(exec={"command": "./absent", "apiVersion": "v1", "installHint": "get it"}),
+            r"absent: No such file.*\(get it\)",
+        ),
+        (user(exec="hunter2"), "context here: "),
+        (user(auth_provider={"name": "oidc"}), "oidc: missing configuration"),
+        (
+            user(auth_provider={"name": "oidc", "config": {"id-token": jwt(NOW), "client-secret": "hunter2"}}),
+            "oidc: the id-token has expired, and without idp-issuer-url",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_told_in_one_line_without_secrets(
+    tmp_path: Path, content: Any, message: str
+) -> None:
+    path = tmp_path / "k"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        write(path, content)
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_kubeconfig(NOW, paths=[path])
+    text = str(caught.value)
+    assert str(path) in text
+    assert "\n" not in text
+    assert "hunter2" not in text
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"kubeconfig .*/absent does not exist"):
+        load_kubeconfig(NOW, paths=[tmp_path / "absent"], must_exist=True)
+    with pytest.raises(ConfigError, match=r"kubeconfig .*/absent does not exist"):
+        load_kubeconfig(NOW, paths=[tmp_path / "absent"])
+    with pytest.raises(ConfigError, match="Is a directory"):
+        load_kubeconfig(NOW, paths=[tmp_path])
+
+
+def test_an_expired_client_certificate_is_told(tmp_path: Path, pki: Pki) -> None:
+    certificate, key = pki.client("jane", not_after=datetime(2026, 1, 1, tzinfo=UTC))
+    write(tmp_path / "c", certificate)
+    write(tmp_path / "y", key)
+    content = config("https://x", {"client-certificate": "c", "client-key": "y"})
+    with pytest.raises(ConfigError, match="the client certificate expired at 2026-01-01T00:00:00Z"):
+        load_kubeconfig(NOW, paths=[write(tmp_path / "k", content)])
+
+
+def test_a_plugin_that_fails_says_why_in_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "k", config("https://x", plugin(tmp_path, {}, code=3)))
+    with pytest.raises(ConfigError, match=r"exec: process returned 3\. a reason of two lines$"):
+        load_kubeconfig(NOW, paths=[path])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_plugin_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fivespot.runtime.client.kubeconfig._PLUGIN_SECONDS", 0.2)
+    user = plugin(tmp_path, {})
+    write(tmp_path / "plugin.py", "import time; time.sleep(60)")
+    with pytest.raises(ConfigError, match="did not answer in 0 s"):
+        load_kubeconfig(NOW, paths=[write(tmp_path / "k", config("https://x", user))])
+
+
+async def test_a_server_that_cannot_be_reached_or_refuses_is_told_in_one_line(tmp_path: Path) -> None:
+    async def refuse(exchange: Exchange) -> None:
+        await exchange.answer(401, b"{}")
+
+    async with serving(refuse) as wire:
+        connection = await connected(write(tmp_path / "k", config(wire.url, {"token": "hunter2"})))
+        with pytest.raises(ConfigError, match=r"/k, context here: http://127.0.0.1:\d+ refuses: 401") as caught:
+            await connection.check()
+        assert isinstance(caught.value.__cause__, UnauthorizedError)
+        await connection.close()
+    connection = await connected(write(tmp_path / "k", config(wire.url, {"token": "hunter2"})))
+    async with connection:
+        with pytest.raises(ConfigError, match=r"/k, context here: cannot reach http://127.0.0.1:\d+: ") as caught:
+            await connection.check()
+    assert "\n" not in str(caught.value)
