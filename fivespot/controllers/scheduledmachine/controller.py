@@ -165,8 +165,9 @@ class MachineReconciler:
             fresh=fresh,
             force_finalizer=self._settings.force_finalizer_on_timeout,
         )
-        refusal = self._refusals.current(key, snapshot)
-        return snapshot if refusal is None else replace(snapshot, refusal=refusal)
+        if key not in self._refusals:
+            return snapshot
+        return replace(snapshot, refusal=self._refusals.current(key, fingerprint(snapshot)))
 
     def _spec(self, key: Key, obj: Object, body: dict[str, Any]) -> SpecView:
         found = self._specs.get(key)

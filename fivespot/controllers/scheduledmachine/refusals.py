@@ -23,10 +23,13 @@ class Refusals:
     def __len__(self) -> int:
         return len(self._found)
 
-    def current(self, key: Key, s: Snapshot) -> Refusal | None:
+    def __contains__(self, key: Key) -> bool:
+        return key in self._found
+
+    def current(self, key: Key, print_: str) -> Refusal | None:
         """The refusal that still stands: nothing relevant has changed since."""
         found = self._found.get(key)
-        return found if found is not None and found.fingerprint == fingerprint(s) else None
+        return found if found is not None and found.fingerprint == print_ else None
 
     def note(self, key: Key, refused: Refused, print_: str, monotonic: float) -> float:
         """Remember a refusal; the answer is the wait before the next try, in seconds."""
