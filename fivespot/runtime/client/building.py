@@ -149,17 +149,20 @@ def delete_request(
     what = f"delete {resource.qualified} {key}"
     if not uid:
         raise ValueError(f"{what}: no uid given")
-    options = {
+    options: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
         "preconditions": {"uid": uid} if version is None else {"uid": uid, "resourceVersion": str(version)},
         "propagationPolicy": propagation.value,
     }
+    if dry_run:
+        # In the body: a server that gets options there does not look at those in the query, and deletes.
+        options["dryRun"] = ["All"]
     return Request(
         "DELETE",
         resource.object_path(key),
         limits,
-        {"dryRun": "All"} if dry_run else {},
+        {},
         accepting(content_type=_JSON),
         msgspec.json.encode(options),
         what,

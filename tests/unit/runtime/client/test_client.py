@@ -282,7 +282,8 @@ async def test_dry_runs_are_marked_and_nobody_is_told() -> None:
     await client.apply(MACHINES, WEB, machine(), dry_run=True)
     await client.delete(MACHINES, WEB, uid="u1", dry_run=True)
     await client.delete(MACHINES, WEB, uid="u1", dry_run=True)
-    assert [request.query["dryRun"] for request in setup.transport.requests] == ["All"] * 6
+    assert [request.query.get("dryRun") for request in setup.transport.requests] == ["All"] * 4 + [None] * 2
+    assert [json.loads(request.body or b"")["dryRun"] for request in setup.transport.requests[4:]] == [["All"]] * 2
     assert setup.writes.told == []
 
 
