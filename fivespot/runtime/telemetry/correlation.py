@@ -11,7 +11,7 @@ import hashlib
 import heapq
 import re
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -170,11 +170,11 @@ class Correlator:
         """Records that wait for their write; never above ``limits.pending``."""
         return len(self._heap)
 
-    def seen(self, event: Fresh, at: float, now: datetime, unique: str) -> Outcome:
+    def seen(self, event: Fresh, at: float, now: datetime, unique: Callable[[], str]) -> Outcome:
         """Something happened.
 
         :param at: monotonic seconds. :param now: wall clock, for the object.
-        :param unique: makes the name of a new Event differ from all others of its object.
+        :param unique: what makes the name of a new Event differ from all others of its object.
         """
         if event.once:
             token = (event.regarding.uid or str(event.regarding), event.once)
@@ -192,7 +192,7 @@ class Correlator:
             record.last, record.last_at = now, at
             self._schedule_repeat(record, at)
             return Outcome.COUNTED
-        return self._queue(event, event_name(event.regarding.name, unique), at, now)
+        return self._queue(event, event_name(event.regarding.name, unique()), at, now)
 
     def next_due(self) -> float | None:
         """The instant of the earliest write, or None when nothing waits."""

@@ -103,7 +103,7 @@ class EventRecorder:
         """
         now = self._clock.now()
         fresh = Fresh(regarding, type, reason, message, action, once)
-        outcome = self._correlator.seen(fresh, self._clock.monotonic(), now, self._unique())
+        outcome = self._correlator.seen(fresh, self._clock.monotonic(), now, self._unique)
         if self._client is None:
             self._log_only(fresh, outcome)
         elif outcome in {Outcome.SPAM, Outcome.FULL}:

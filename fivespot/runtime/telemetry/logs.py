@@ -131,9 +131,12 @@ def render_text(logger: object, method: str, event: MutableMapping[str, Any]) ->
     if name:
         ordered = {"logger": name, **ordered}
     for field, value in ordered.items():
-        text = value if isinstance(value, str) else _text_of(value)
-        words.append(f"{field}={text if _PLAIN.fullmatch(text) and text.isprintable() else json.dumps(text)}")
+        words.append(f"{_word(field)}={_word(value if isinstance(value, str) else _text_of(value))}")
     return " ".join(words).encode("utf-8", "backslashreplace")
+
+
+def _word(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) and text.isprintable() else json.dumps(text)
 
 
 def _ordered(event: MutableMapping[str, Any]) -> dict[str, Any]:
