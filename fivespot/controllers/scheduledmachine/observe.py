@@ -156,12 +156,16 @@ class Observer:
                 "install Cluster API 1.9 or newer"
             )
             return ClusterApi(Known.NO, why=why)
-        version = machine_version(state, self._capi_version)
+        version = self.machine_version(state)
         if not version:
             served = ", ".join(state.served) or "none"
             why = f"Machines are served at {served}; this release knows {' and '.join(KNOWN_VERSIONS)}"
             return ClusterApi(Known.YES, why=why)
         return ClusterApi(Known.YES, version)
+
+    def machine_version(self, state: KindState) -> str:
+        """The version at which Machines are read and written, "" if none that is served is known."""
+        return machine_version(state, self._capi_version)
 
     def machine_state(self) -> KindState | None:
         state = self._kinds.lookup(MACHINE_KIND)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from fivespot.api import names
 from fivespot.runtime.cache import Informer
@@ -31,7 +30,7 @@ from .sources import (
     phase_of,
     schedule_value,
 )
-from .timings import Timings
+from .timings import RETRIES, Timings
 
 __all__ = ["build"]
 
@@ -66,6 +65,7 @@ class _Wiring:
             clock=context.clock,
             chance=context.chance,
             workers=16,
+            backoff=RETRIES,
             priority=self._reconciler.priority,
             metrics=context.metrics.controller(CONTROLLER),
             queue_metrics=context.metrics.queue(CONTROLLER),
@@ -76,8 +76,7 @@ class _Wiring:
         cache = context.cache
 
         def open_machines(resource: Resource) -> Informer:
-            version = self._observer.cluster_api().version or resource.version
-            self._observer.machines = cache.informer(replace(resource, version=version), projection=MACHINE)
+            self._observer.machines = cache.informer(resource, projection=MACHINE)
             return self._observer.machines
 
         def open_clusters(resource: Resource) -> Informer:
@@ -87,7 +86,13 @@ class _Wiring:
         self.controller.watches(self._machines, predicate=own_spec_changed)
         self._machines.subscribe(self._close_unnamed)
         self.controller.watches_kind(
-            self._kinds, MACHINE_KIND, open_machines, self._by_name, predicate=kept_part_changed
+            self._kinds,
+            MACHINE_KIND,
+            open_machines,
+            self._by_name,
+            predicate=kept_part_changed,
+            # B2.1: what is written at one version is read at the same one, also when Cluster API is upgraded meanwhile.
+            version=self._observer.machine_version,
         )
         self.controller.watches_kind(
             self._kinds, CLUSTER_KIND, open_clusters, self._by_cluster, predicate=kept_part_changed

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import structlog
 
+from fivespot.runtime.cache import KindState
 from fivespot.runtime.clock import Chance, Clock
 from fivespot.runtime.errors import ApiError, ConflictError, FivespotError, QueueShutDownError, TerminalError
 from fivespot.runtime.objects import Change, GroupKind, Key, Resource
@@ -108,6 +109,7 @@ class Controller:
         gate: bool = True,
         required: bool = False,
         on_change: Callable[[], None] | None = None,
+        version: Callable[[KindState], str] | None = None,
     ) -> KindSource:
         """The same for a kind whose CustomResourceDefinition may be absent, come and go.
 
@@ -126,6 +128,7 @@ class Controller:
             gate=gate,
             required=required,
             on_change=on_change,
+            version=version,
         )
         self._adopt(source)
         return source

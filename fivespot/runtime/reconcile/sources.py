@@ -158,13 +158,15 @@ class KindSource:
     """A source of a kind whose CustomResourceDefinition may come and go.
 
     While the definition is known to be absent (or to serve nothing) the source counts as synced and empty. When the
-    kind appears an informer is opened; when it goes, or the version that is read is no longer served, the informer is
-    released and everything it held is delivered as deleted with ``final_state_unknown``. While nothing is known of the
-    definition the source is not synced, and an informer that runs goes on: a failure to read is no verdict.
+    kind appears an informer is opened; when it goes, or the version that is read is no longer served or wanted, the
+    informer is released and everything it held is delivered as deleted with ``final_state_unknown``. While nothing is
+    known of the definition the source is not synced, and an informer that runs goes on: a failure to read is no
+    verdict.
 
     :ivar informer: what readers read from; None when there is none. See :attr:`problem` for whether that means empty.
     :param required: an absent kind is a problem, for the one kind that a controller cannot be without.
     :param on_change: called when the informer was opened, has told everything, or was released.
+    :param version: the served version to read, or "" for the stored one; asked again whenever the definition changes.
     """
 
     def __init__(
@@ -179,9 +181,11 @@ class KindSource:
         gate: bool,
         required: bool,
         on_change: Callable[[], None] | None,
+        version: Callable[[KindState], str] | None = None,
     ) -> None:
         self.gate = gate
         self._kinds = kinds
+        self._version = version
         self._group_kind = group_kind
         self._open = open_
         self._deliver = deliver
@@ -246,12 +250,17 @@ class KindSource:
         # Objects of a definition that is being deleted still exist, and go one by one.
         readable = isinstance(facts, KindState) and facts.established and bool(facts.served)
         read = self._resource
+        wanted = self._version(facts) if self._version is not None and isinstance(facts, KindState) else ""
         if read is not None and not (
-            isinstance(facts, KindState) and readable and read.version in facts.served and read.plural == facts.plural
+            isinstance(facts, KindState)
+            and readable
+            and read.version in facts.served
+            and read.version == (wanted or read.version)
+            and read.plural == facts.plural
         ):
             self._release()
         if self._feed is None and isinstance(facts, KindState) and readable:
-            self._start(facts.resource())
+            self._start(facts.resource(wanted or None))
 
     def _start(self, resource: Resource) -> None:
         informer = self._open(resource)

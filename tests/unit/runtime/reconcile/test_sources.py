@@ -164,6 +164,19 @@ async def test_a_version_is_kept_while_it_is_served_and_left_when_it_is_not() ->
         assert [informer.resource.plural for informer in world.opened] == ["widgets", "widgets", "widgetries"]
 
 
+async def test_a_version_that_is_chosen_is_read_and_left_when_another_is_chosen() -> None:
+    world = World(kind_state("v2", "v1", storage="v1"), version=lambda state: "v2" if "v2" in state.served else "")
+    async with world:
+        assert [informer.resource.version for informer in world.opened] == ["v2"]
+        world.kinds.set(kind_state("v3", "v2", storage="v3"))
+        assert len(world.opened) == 1
+        world.kinds.set(kind_state("v3", "v1", storage="v3"))
+        assert [informer.resource.version for informer in world.opened] == ["v2", "v3"]
+        world.kinds.set(kind_state("v3", "v2", storage="v3"))
+        assert [informer.resource.version for informer in world.opened] == ["v2", "v3", "v2"]
+        assert [informer.released for informer in world.opened] == [True, True, False]
+
+
 @pytest.mark.parametrize(
     ("facts", "problem"),
     [
