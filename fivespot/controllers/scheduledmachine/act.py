@@ -27,6 +27,7 @@ from .model import Child, Slot, Snapshot
 from .ownership import child_is_ours, machine_is_ours
 from .plan import CreateChildren, DeleteChildren, DeleteMachine, DropFinalizer, PatchMachine, Plan, Step
 from .report import Refused
+from .secrecy import conceal
 
 __all__ = ["Actor", "Outcome"]
 
@@ -155,12 +156,16 @@ class Actor:
     async def _create_child(
         self, s: Snapshot, resource: Resource, body: Mapping[str, Any], slot: Slot, outcome: Outcome
     ) -> None:
+        embedded = build_embedded(body, _FIELDS[slot])
         try:
-            created = await self._client.create(resource, build_embedded(body, _FIELDS[slot]))
+            created = await self._client.create(resource, embedded)
         except AlreadyExistsError as error:
             outcome.refused = await self._taken(s, resource, error)
         except (ForbiddenError, InvalidError, BadRequestError, NotFoundError) as error:
-            outcome.refused = _refusal(error, Reason.MACHINE_CREATION_FAILED)
+            outcome.refused = _refusal(error, Reason.MACHINE_CREATION_FAILED, conceal(error, embedded).message)
+        except ApiError as error:
+            # Without the first error as its cause, which would be told with it.
+            raise conceal(error, embedded) from None
         else:
             outcome.children[slot] = Child(slot, resource, created.head, ours=True)
 
@@ -226,9 +231,12 @@ async def _together(requests: Iterable[Coroutine[Any, Any, None]]) -> None:
             raise result
 
 
-def _refusal(error: ApiError, reason: str) -> Refused:
-    """B4.1: what only a person can change is stalled; a quota or a namespace that ends may pass."""
-    words = f"{error.request}: {error.message}"
+def _refusal(error: ApiError, reason: str, message: str | None = None) -> Refused:
+    """B4.1: what only a person can change is stalled; a quota or a namespace that ends may pass.
+
+    :param message: what to say instead of the server's words.
+    """
+    words = f"{error.request}: {error.message if message is None else message}"
     passing = isinstance(error, ForbiddenError) and (
         "exceeded quota" in error.message or any(cause.reason == "NamespaceTerminating" for cause in error.causes)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -10,8 +11,15 @@ import structlog
 
 from fivespot.api import names
 from fivespot.contract import Unreadable
-from fivespot.runtime.cache import Informer, KindState
-from fivespot.runtime.errors import ConflictError, FivespotError, ForbiddenError, NotFoundError
+from fivespot.runtime.cache import Informer, KindState, KindUnknown
+from fivespot.runtime.errors import (
+    ApiError,
+    ConflictError,
+    FivespotError,
+    ForbiddenError,
+    NotFoundError,
+    TransportError,
+)
 from fivespot.runtime.manager import ManagerContext
 from fivespot.runtime.objects import Key, Object, Resource, Selector, merge_diff, merge_patch
 from fivespot.runtime.reconcile import DONE, Result, ensure_finalizer
@@ -26,7 +34,7 @@ from .observe import MACHINE_KIND, Observer, named_kinds
 from .ownership import child_is_ours
 from .plan import Ask, CreateChildren, DeleteChildren, Notice, Plan
 from .refusals import Refusals, fingerprint
-from .report import apply_refusal, build_status, display_only, phase_notices
+from .report import apply_refusal, apply_trouble, build_status, display_only, phase_notices
 from .sources import SCHEDULED_MACHINES
 from .spec import SpecView, read_spec
 from .timings import Timings
@@ -123,7 +131,10 @@ class MachineReconciler:
         snapshot = self._snapshot(key, obj, body)
         if self._needs_finalizer(snapshot):
             fresh = not snapshot.memory.phase
-            obj = await ensure_finalizer(self._client, SCHEDULED_MACHINES, obj, names.FINALIZER)
+            try:
+                obj = await ensure_finalizer(self._client, SCHEDULED_MACHINES, obj, names.FINALIZER)
+            except NotFoundError:
+                return DONE
             body = obj.decode()
             snapshot = self._snapshot(key, obj, body, fresh=fresh)
         if fresh:
@@ -136,7 +147,11 @@ class MachineReconciler:
             if plan.ask is not None:
                 answers, snapshot = await self._answer(plan.ask, snapshot, answers)
                 continue
-            outcome = await self._act(snapshot, obj, plan)
+            try:
+                outcome = await self._act(snapshot, obj, plan)
+            except (ApiError, TransportError) as error:
+                await self._report_trouble(key, obj, body, snapshot, plan, error)
+                raise
             plan = self._conclude(snapshot, plan, outcome)
             if not self._goes_on(plan, outcome):
                 return await self._report(key, obj, body, snapshot, plan, outcome, notices)
@@ -191,7 +206,10 @@ class MachineReconciler:
             machines = self._machine_resource(s)
             try:
                 found = await self._client.get(machines, Key(s.head.namespace, s.head.name), metadata_only=True)
-            except NotFoundError:
+            except NotFoundError as error:
+                if error.reason != "NotFound":
+                    # Not "no such object" but "no such resource": that says nothing about the Machine.
+                    raise ConflictError(0, "", "Machines are not served", request=error.request) from error
                 return replace(answers, gone=answers.gone | {uid}), s
             if found.head.uid == uid:
                 raise ConflictError(0, "", "the cache of Machines is behind", request=f"read Machine {found.key}")
@@ -215,7 +233,10 @@ class MachineReconciler:
             for group in groups:
                 self._kinds.watch_group(group)
                 states = self._kinds.in_group(group)
-                for state in states if isinstance(states, tuple) else ():
+                if isinstance(states, KindUnknown):
+                    # What cannot be searched may hold leftovers; nothing is concluded before it can.
+                    raise ConflictError(0, "", states.why, request=f"search {group} for what is left of {s.head.name}")
+                for state in states:
                     if not state.namespaced or not state.served or state.resource().group_kind in template:
                         continue
                     found += await self._list_ours(s, slot, state, selector)
@@ -238,7 +259,7 @@ class MachineReconciler:
 
     async def _act(self, s: Snapshot, obj: Object, plan: Plan) -> Outcome:
         if not plan.steps or self._settings.dry_run:
-            return Outcome()
+            return Outcome(vanished=False)
         machines = None if not s.world.capi.version else self._machine_resource(s)
         return await self._actor.act(s, obj, plan, machines, self._template_resources(s))
 
@@ -324,6 +345,17 @@ class MachineReconciler:
                 await self._write(key, obj, s, plan, change)
                 self._tell(s, phase_notices(s, plan, new))
         return Result(requeue_after=wake, phase=plan.phase.value)
+
+    async def _report_trouble(
+        self, key: Key, obj: Object, body: dict[str, Any], s: Snapshot, plan: Plan, error: ApiError | TransportError
+    ) -> None:
+        """B1.1: a run that does not finish says so. The next comes after a back-off, or at once after a conflict."""
+        if isinstance(error, ConflictError):
+            return
+        after = replace(s, world=self._observer.look(s.head, s.spec, s.memory))
+        # A server in trouble may not take the report either; the first error is the one to be raised.
+        with contextlib.suppress(ApiError, TransportError):
+            await self._report(key, obj, body, after, apply_trouble(after, plan, error), Outcome(), [])
 
     async def _write(self, key: Key, obj: Object, s: Snapshot, plan: Plan, change: dict[str, Any]) -> None:
         patch = merge_patch({"status": change}, obj.head)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 
 __all__ = ["read_instant", "whole_second"]
 
@@ -11,10 +11,12 @@ def read_instant(value: object) -> datetime | None:
     """An RFC 3339 instant in UTC; None for anything else, whoever wrote it."""
     try:
         instant = datetime.fromisoformat(value) if isinstance(value, str) else None
-        # Without an offset it is no instant, and one at the edge of the calendar may not exist in UTC.
-        return instant.astimezone(UTC) if instant is not None and instant.tzinfo is not None else None
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
+    # Without an offset it is no instant. At the edge of the calendar no offset and no wait can be added to it.
+    if instant is None or instant.tzinfo is None or not MINYEAR < instant.year < MAXYEAR:
+        return None
+    return instant.astimezone(UTC)
 
 
 def whole_second(instant: datetime) -> datetime:

@@ -20,10 +20,11 @@ from fivespot.contract import (
 from fivespot.runtime.objects import Condition, ConditionStatus, find_condition, rfc3339, set_conditions
 
 from .machine import MachineView
-from .model import Child, Known, Snapshot
-from .plan import Notice, Plan, Want
+from .model import Child, Known, Slot, Snapshot
+from .plan import CreateChildren, DeleteChildren, DeleteMachine, Notice, Plan, Want
+from .wait import child_in
 
-__all__ = ["Refused", "apply_refusal", "build_status", "display_only", "phase_notices"]
+__all__ = ["Refused", "apply_refusal", "apply_trouble", "build_status", "display_only", "phase_notices"]
 
 _MESSAGE_LIMIT: Final = 1024
 _SHOWING: Final = (PROVIDER_NOT_READY, PROVIDER_UNREADABLE)
@@ -49,6 +50,25 @@ def apply_refusal(s: Snapshot, plan: Plan, refused: Refused, seconds: float) -> 
         stalled=refused.stalled,
         settled=False,
         wake=s.now + timedelta(seconds=seconds),
+    )
+
+
+def apply_trouble(s: Snapshot, plan: Plan, error: Exception) -> Plan:
+    """The plan as it stands after a passing trouble cut it short; ``s`` holds what was done until then."""
+    phase, reason = plan.phase, plan.reason
+    if any(isinstance(step, CreateChildren) for step in plan.steps):
+        phase, reason = Phase.PENDING, Reason.MACHINE_CREATION_FAILED
+    elif any(isinstance(step, DeleteMachine | DeleteChildren) for step in plan.steps):
+        reason = Reason.MACHINE_DELETION_FAILED
+    return replace(
+        plan,
+        phase=phase,
+        reason=reason,
+        message=f"tried again soon: {error}",
+        settled=False,
+        machine=s.machine,
+        bootstrap=child_in(s, Slot.BOOTSTRAP),
+        infrastructure=child_in(s, Slot.INFRASTRUCTURE),
     )
 
 

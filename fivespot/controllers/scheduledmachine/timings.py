@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
-__all__ = ["Timings"]
+from fivespot.runtime.workqueue import Backoff
+
+__all__ = ["RETRIES", "Timings"]
+
+RETRIES: Final = Backoff(base=0.1, cap=30.0)
+"""Between tries after passing errors. The cap is how long a machine may wait after an API server came back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,9 +93,15 @@ class _Wiring:
             predicate=kept_part_changed,
             # B2.1: what is written at one version is read at the same one, also when Cluster API is upgraded meanwhile.
             version=self._observer.machine_version,
+            on_change=self._run_all,
         )
         self.controller.watches_kind(
-            self._kinds, CLUSTER_KIND, open_clusters, self._by_cluster, predicate=kept_part_changed
+            self._kinds,
+            CLUSTER_KIND,
+            open_clusters,
+            self._by_cluster,
+            predicate=kept_part_changed,
+            on_change=self._run_all,
         )
         self._kinds.subscribe(self._group_changed)
 
@@ -129,12 +135,16 @@ class _Wiring:
         self._providers.refresh(group)
         self._children.refresh(group)
         if group == names.CLUSTER_API_GROUP:
-            for obj in self._machines.list():
-                self.controller.enqueue(obj.key)
+            self._run_all()
         for group_kind, before in self._observer.looked_up(group):
             if self._kinds.lookup(group_kind) != before:
                 self._observer.forget_kind(group_kind)
                 self._kind_changed(group_kind)
+
+    def _run_all(self) -> None:
+        """Cluster API came, went, or was read: that decides for every machine, also for one that has no Machine yet."""
+        for obj in self._machines.list():
+            self.controller.enqueue(obj.key)
 
     def _close_unnamed(self, change: Change) -> None:
         """Stop reading kinds that no ScheduledMachine names any more."""

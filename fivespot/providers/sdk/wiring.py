@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from fivespot.runtime.manager import ManagerContext
 from fivespot.runtime.objects import Change, ChangeType
 from fivespot.runtime.reconcile import Controller
+from fivespot.runtime.workqueue import Backoff
 
 from .definition import Provider
 from .reconciler import ProviderReconciler
 
 __all__ = ["build_controller"]
+
+RETRIES: Final = Backoff(base=0.1, cap=30.0)
+"""Between tries after passing errors. The cap is how late a boundary may be after an API server came back."""
 
 
 def build_controller(provider: Provider[Any], context: ManagerContext) -> Controller:
@@ -23,6 +27,7 @@ def build_controller(provider: Provider[Any], context: ManagerContext) -> Contro
         clock=context.clock,
         chance=context.chance,
         workers=16,
+        backoff=RETRIES,
         metrics=context.metrics.controller(provider.name),
         queue_metrics=context.metrics.queue(provider.name),
     )

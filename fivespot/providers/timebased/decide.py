@@ -58,7 +58,7 @@ def _local(zone: Zone, instant: datetime) -> str:
 
 def _skipped(window: SkippedWindow) -> Note:
     message = (
-        f"the window {window.start}-{window.end} of {window.date.isoformat()} does not take place: the clock jumps over "
-        f"all of it at {window.at:%Y-%m-%dT%H:%M:%SZ}"
+        f"the window {window.start}-{window.end} of {window.date.isoformat()} does not take place: "
+        f"the clock jumps over all of it at {window.at:%Y-%m-%dT%H:%M:%SZ}"
     )
     return Note("WindowSkipped", message, once=f"{window.date.isoformat()} {window.start}")
