@@ -45,6 +45,7 @@ class Outcome:
     :param refused: the step that the server would not do; the steps after it were not tried.
     :param vanished: deletions that were answered as already complete.
     :param let_go: the finalizer was removed, so there is no object left to report on.
+    :param taints_lost: the uid of a Machine that was made without its taints and therefore deleted.
     """
 
     machine: MachineView | None = None
@@ -52,7 +53,7 @@ class Outcome:
     refused: Refused | None = None
     vanished: bool = True
     let_go: bool = False
-    taints_lost: bool = False
+    taints_lost: str = ""
 
 
 class Actor:
@@ -134,7 +135,7 @@ class Actor:
             return
         if step.rehearse and _taints(created.decode()) != _taints(wanted):
             # B2.7: a machine without its taints must not take work, so it goes at once.
-            outcome.taints_lost = True
+            outcome.taints_lost = created.head.uid
             outcome.refused = Refused(Reason.NODE_TAINTS_UNSUPPORTED, _TAINTS_REMEDY, stalled=True)
             await self._delete(machines, created.head.name, created.head.uid, s, outcome)
             return

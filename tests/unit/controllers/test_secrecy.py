@@ -77,12 +77,14 @@ def test_b4_8_a_value_that_was_cut_in_half_is_not_told_either(kept: int) -> None
     assert conceal(error, embedded()).message == "denied: (hidden)…"
 
 
+_TEXT = 'aB0 .:"\\\n\té'
+
+
 @given(
-    secret=st.text(min_size=4, max_size=40).filter(lambda text: len(text.strip()) >= 4),
-    before=st.text(max_size=20),
-    after=st.text(max_size=20),
+    secret=st.text(_TEXT, min_size=4, max_size=12),
+    before=st.text(_TEXT, max_size=12),
+    after=st.text(_TEXT, max_size=12),
 )
 def test_b4_8_no_message_holds_a_value(secret: str, before: str, after: str) -> None:
     error = ApiError(418, "", f"{before}{secret}{after}", request=REQUEST)
-    hidden = conceal(error, embedded(secret)).message
-    assert secret not in hidden.replace("(hidden)", "\x00") or secret in "(hidden)"
+    assert secret not in conceal(error, embedded(secret)).message
