@@ -27,7 +27,8 @@ from fivespot.runtime.telemetry import ObjectRef
 
 from .act import Actor, Outcome
 from .decide import decide
-from .memory import StatusMemory, read_memory
+from .instants import whole_second
+from .memory import Replaced, StatusMemory, read_memory
 from .metrics import MachineMetrics
 from .model import Answers, Child, Slot, Snapshot
 from .observe import MACHINE_KIND, Observer, named_kinds
@@ -38,6 +39,7 @@ from .report import apply_refusal, apply_trouble, build_status, display_only, ph
 from .sources import SCHEDULED_MACHINES
 from .spec import SpecView, read_spec
 from .timings import Timings
+from .wait import remembers
 
 __all__ = ["CONTROLLER", "MachineReconciler"]
 
@@ -139,6 +141,9 @@ class MachineReconciler:
             snapshot = self._snapshot(key, obj, body, fresh=fresh)
         if fresh:
             self._swept[key] = obj.head.uid
+        elif remembers(snapshot.memory):
+            # Should this status be lost in its turn, another sweep is due.
+            self._swept.pop(key, None)
         answers = Answers(swept=self._swept.get(key) == obj.head.uid)
         notices: list[Notice] = []
         for _ in range(_ROUNDS):
@@ -301,7 +306,8 @@ class MachineReconciler:
             )
         if outcome.taints_lost:
             count = plan.replaced.count + 1
-            plan = replace(plan, replaced=replace(plan.replaced, count=count, last=s.now), replacement="TaintsLost")
+            replaced = Replaced(count, whole_second(s.now), outcome.taints_lost)
+            plan = replace(plan, replaced=replaced, replacement="TaintsLost")
         return plan
 
     @staticmethod

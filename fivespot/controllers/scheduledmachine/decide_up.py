@@ -193,13 +193,14 @@ def _create(s: Snapshot, belief: Belief, want: Want, replaced: Replaced) -> Plan
         return error(s, belief, want, Reason.MACHINE_CREATION_FAILED, world.templates.why, stalled=True)  # B2.4
     if not belief.may_begin:
         return unreadable(s, base)
+    # Before the brake: B2.7 refuses and brakes at once, and the remedy is what a person needs to read.
+    refused = known_refusal(s, belief, want)
+    if refused is not None:
+        return refused
     braked = _brake(s, replaced)
     if braked is not None:
         message = f"replacement {replaced.count} is created at {braked:%Y-%m-%dT%H:%M:%SZ}; each loss doubles the wait"
         return replace(base, reason="ReplacementDelayed", message=message, wake=braked)
-    refused = known_refusal(s, belief, want)
-    if refused is not None:
-        return refused
     missing = tuple(slot for slot in Slot if slot not in {child.slot for child in ready})
     return replace(
         base,

@@ -8,10 +8,11 @@ from datetime import timedelta
 from fivespot.api import Phase, Reason
 from fivespot.contract import Belief
 
+from .memory import StatusMemory
 from .model import Child, Known, Slot, Snapshot
 from .plan import Ask, Plan, Want
 
-__all__ = ["ask", "child_in", "error", "invalid", "known_refusal", "sweep_needed", "unreadable", "waiting"]
+__all__ = ["ask", "child_in", "error", "invalid", "known_refusal", "remembers", "sweep_needed", "unreadable", "waiting"]
 
 
 def waiting(s: Snapshot, belief: Belief, want: Want, why: str) -> Plan:
@@ -119,5 +120,9 @@ def sweep_needed(s: Snapshot) -> bool:
     memory = s.memory
     if s.fresh or s.answers.swept or memory.bootstrap is not None or memory.infrastructure is not None:
         return False
-    written_by_us = memory.schedule is not None and memory.schedule.reference is not None
-    return not memory.phase or not written_by_us
+    return not remembers(memory)
+
+
+def remembers(memory: StatusMemory) -> bool:
+    """Whether the status is one that this controller wrote, so that what it does not name does not exist."""
+    return bool(memory.phase) and memory.schedule is not None and memory.schedule.reference is not None
