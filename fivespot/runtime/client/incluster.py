@@ -1,4 +1,9 @@
-"""Access by the ServiceAccount of a pod."""
+"""Access by the ServiceAccount of a pod.
+
+What kubelet promises a pod is two variables and three files (Kubernetes documentation, "Accessing the Kubernetes API
+from a Pod"), so they are read here: kubernetes_asyncio's loader would import its whole generated client for it, 38 MB
+of a manager's memory.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,6 @@ import hashlib
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-
-from kubernetes_asyncio.client import Configuration
-from kubernetes_asyncio.config import ConfigException
-from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
 
 from fivespot.runtime.errors import ConfigError
 
@@ -31,21 +32,17 @@ def load_incluster(now: datetime, *, environ: Mapping[str, str], folder: Path) -
             raise ConfigError(f"in-cluster configuration: {path} does not exist")
     files = (token, ca)
     digest = digest_files(files)
-    configuration = Configuration()
     try:
-        InClusterConfigLoader(
-            token_filename=str(token), cert_filename=str(ca), try_refresh_token=False, environ=dict(environ)
-        ).load_and_set(configuration)
+        # A token file usually ends in a newline, which no header may hold.
+        secret = token.read_text().strip()
         where = namespace.read_text().strip() if namespace.is_file() else ""
-    except (ConfigException, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise ConfigError(f"in-cluster configuration in {folder}: {one_line(str(error))}") from error
-    # The library keeps the newline that many token files end in, and no header may hold one.
-    authorization = str(configuration.api_key["BearerToken"]).strip()
-    if authorization == "Bearer":
+    if not secret:
         raise ConfigError(f"in-cluster configuration: {token} is empty")
     return Access(
-        server=str(configuration.host),
-        authorization=authorization,
+        server=_server(environ),
+        authorization=f"Bearer {secret}",
         tls=client_context(ca=ca),
         files=files,
         files_digest=digest,
@@ -53,3 +50,10 @@ def load_incluster(now: datetime, *, environ: Mapping[str, str], folder: Path) -
         namespace=where or "default",
         source=f"ServiceAccount in {folder}",
     )
+
+
+def _server(environ: Mapping[str, str]) -> str:
+    host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
+    if not host or not port:
+        raise ConfigError("in-cluster configuration: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be set")
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
