@@ -138,7 +138,7 @@ class ManagerProcess:
 
     def debug(self, name: str) -> Any:
         """What `/debug/NAME` shows."""
-        return json.loads(self._get(self._ports()[0], f"/debug/{name}")[1])
+        return json.loads(self._get(self._ports()[1], f"/debug/{name}")[1])
 
     def _ready(self) -> bool:
         assert self._process is not None
@@ -152,10 +152,11 @@ class ManagerProcess:
 
     def _ports(self) -> tuple[int, int]:
         text = self.log.read_text(errors="replace")
-        found = [re.search(rf'{name}_port"?[:=] ?(\d+)', text) for name in ("metrics", "health")]
-        if found[0] is None or found[1] is None:
+        found = [re.findall(rf'{name}_port"?[:=] ?(\d+)', text) for name in ("metrics", "health")]
+        if not all(found):
             raise LookupError("the manager has not logged its ports yet")
-        return int(found[0][1]), int(found[1][1])
+        # The last ones: a manager that was stopped and started again goes on in the same log.
+        return int(found[0][-1]), int(found[1][-1])
 
     @staticmethod
     def _get(port: int, path: str) -> tuple[int, str]:

@@ -1,0 +1,241 @@
+"""A13: what a compromised provider can do, and to whom."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from controlplane import Api, ControlPlane
+from support import eventually, make_namespace
+from support.manager import ManagerProcess
+from support.observing import resident_bytes, total, writes
+from support.providers import ProviderKind
+from support.scene import Scene
+
+MEBIBYTE = 1 << 20
+MARK = "\u0416"
+"""A letter of two bytes that no text of ours holds, so that what was copied can be counted."""
+
+NO_VERDICT: dict[str, dict[str, Any]] = {
+    "text": {"active": "true"},
+    "number": {"active": 1},
+    "null": {"active": None},
+    "object": {"active": {"active": True}},
+    "list": {"active": [True]},
+    "huge number": {"active": 10**300},
+}
+
+NOT_READY: dict[str, Any] = {
+    "text": "Ready",
+    "number": 5,
+    "boolean": True,
+    "object": {"type": "Ready", "status": "True"},
+    "two that disagree": [{"type": "Ready", "status": "True"}, {"type": "Ready", "status": "False"}],
+    "two that disagree, the bad one first": [{"type": "Ready", "status": "False"}, {"type": "Ready", "status": "True"}],
+    "a status that is none": [{"type": "Ready", "status": {"status": "True"}}],
+    "control characters": [{"type": "Ready", "status": "T\x00rue\x1b[31m", "message": "\x07\x1b[2J"}],
+}
+
+HARMLESS: dict[str, dict[str, Any]] = {
+    "no conditions": {"conditions": None},
+    "an empty list": {"conditions": []},
+    "entries that are none": {"conditions": [5, "Ready", None, [], {}, {"type": 3}, {"status": "False"}]},
+    "a generation that is none": {"observedGeneration": "many"},
+    "a negative generation": {"observedGeneration": -1},
+    "a generation without bounds": {"observedGeneration": 10**30},
+    "an instant that is none": {"lastTransitionTime": 12},
+    "an instant in words": {"lastTransitionTime": "yesterday"},
+    "the same entry twice": {"conditions": [{"type": "Ready", "status": "True"}] * 2},
+    "fields of nobody": {"phase": {"a": [1] * 100}, "replicas": "x", "": ""},
+}
+
+
+def test_a13_garbage_in_active_or_ready_is_unresolved_and_elsewhere_ignored(
+    scene: Scene, manager: ManagerProcess
+) -> None:
+    scene.create()
+    scene.active(True)
+    scene.wait_made()
+    machine = scene.machine()["metadata"]["uid"]
+
+    def recover() -> None:
+        # A merge patch: each field is put back or taken away.
+        scene.provider.status(scene.namespace, active=True, conditions=None, observedGeneration=None)
+        scene.wait_condition("SpotScheduleResolved", "True", "Resolved")
+
+    for garbage in NO_VERDICT.values():
+        scene.provider.status(scene.namespace, **garbage)
+        scene.wait_condition("SpotScheduleResolved", "False", "StatusActiveMissing")
+        recover()
+    for conditions in NOT_READY.values():
+        scene.provider.status(scene.namespace, active=False, conditions=conditions)
+        told = scene.wait_condition("SpotScheduleResolved", "False", "ProviderNotReady")
+        assert told["message"].isprintable(), told
+        recover()
+    for name, status in HARMLESS.items():
+        scene.provider.status(scene.namespace, **status)
+        # Another verdict with it: that it is followed shows that the rest was ignored.
+        scene.active(False)
+        eventually(lambda: scene.status["inSchedule"] is False, what=f"inactive in spite of {name}")
+        assert scene.condition("SpotScheduleResolved")["reason"] == "Resolved"
+        scene.active(True)
+        eventually(lambda: scene.status["inSchedule"] is True, what=f"active in spite of {name}")
+    scene.wait_made()
+    assert scene.machine()["metadata"]["uid"] != machine
+    assert manager.exit_code is None
+
+
+@pytest.mark.parametrize("status", ["garbage", [1, 2], 7, {}], ids=["text", "list", "number", "empty"])
+def test_a13_a_status_that_is_no_object_is_a_missing_verdict(scene: Scene, status: Any) -> None:
+    scene.create()
+    scene.active(True)
+    scene.wait_made()
+    provider = scene.provider
+    plural = provider.definition["spec"]["names"]["plural"]
+    path = f"/apis/{provider.api_version}/namespaces/{scene.namespace}/{plural}/hours/status"
+    operation = [{"op": "replace", "path": "/status", "value": status}]
+    scene.api.request("PATCH", path, operation, content_type="application/json-patch+json")
+    scene.wait_condition("SpotScheduleResolved", "False", "StatusActiveMissing")
+    assert "deletionTimestamp" not in scene.machine()["metadata"]
+    operation = [{"op": "replace", "path": "/status", "value": {"active": False}}]
+    scene.api.request("PATCH", path, operation, content_type="application/json-patch+json")
+    scene.wait_gone()
+
+
+def hostile_statuses() -> Iterator[dict[str, Any]]:
+    """Statuses of about 1 MiB, each big in another place, and each another verdict than the one before."""
+    long = f"{MARK}\x1b[31m\x00\r\n\u202e{MARK}" * (MEBIBYTE // 80)
+    yield {"conditions": [{"type": "Ready", "status": "False", "reason": long, "message": long}]}
+    yield {"conditions": [{"type": "Ready", "status": long}]}
+    yield {"conditions": [{"type": f"Other{n}", "status": "True", "message": MARK * 45} for n in range(8_000)]}
+    yield {"active": False, "conditions": None, "garbage": {f"key{n}": [MARK * 25, n, None] for n in range(12_000)}}
+    yield {"active": True, "garbage": None, "lastTransitionTime": MARK * (MEBIBYTE // 2)}
+    yield {"active": MARK * (MEBIBYTE // 2), "lastTransitionTime": None}
+
+
+def test_a13_a_status_of_a_mebibyte_leaves_a_kibibyte_at_most_and_no_control_characters(
+    scene: Scene, manager: ManagerProcess, api: Api
+) -> None:
+    scene.create()
+    scene.active(True)
+    scene.wait_made()
+    before = resident_bytes(manager.pid)
+    kind = {"namespace": scene.namespace, "kind": scene.provider.kind}
+    for status in hostile_statuses():
+        seen = total(manager.metrics(), "fivespot_spot_schedule_resolutions_total", **kind)
+        scene.provider.status(scene.namespace, **status)
+        eventually(
+            lambda seen=seen: total(manager.metrics(), "fivespot_spot_schedule_resolutions_total", **kind) > seen,  # type: ignore[misc]
+            what="an evaluation",
+        )
+        texts = list(texts_of(scene.status))
+        assert sum(text.count(MARK) for text in texts) * len(MARK.encode()) <= 1024
+        assert all(text.isprintable() for text in texts)
+    for _ in range(10):
+        scene.provider.status(scene.namespace, message="z" * MEBIBYTE, active=True)
+        scene.provider.status(scene.namespace, message=None, active=False)
+    scene.wait_gone()
+    scene.active(True)
+    scene.wait_made()
+    grown = resident_bytes(manager.pid) - before
+    assert grown < 48 * MEBIBYTE, f"{grown / MEBIBYTE:.0f} MiB more after 40 MiB of hostile statuses"
+    notes = eventually(lambda: [event["note"] for event in scene.events("ProviderNotReady")], what="an event")
+    assert any(MARK in note for note in notes), "its words are shown to people"
+    for event in scene.events():
+        assert event["note"].isprintable()
+        assert len(event["note"].encode()) <= 1024
+
+
+def texts_of(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for member in value.values():
+            yield from texts_of(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from texts_of(member)
+
+
+FLAPPING = 8
+TURNS = 6
+
+
+def test_a13_eight_providers_that_flap_harm_only_their_own_machines(
+    scene: Scene, api: Api, manager: ManagerProcess, control_plane: ControlPlane, provider: ProviderKind
+) -> None:
+    hostile = make_namespace(api, "flapping")
+    names = [f"erratic{number}" for number in range(FLAPPING)]
+    scenes = [Scene(api, hostile, provider, name) for name in names]
+    for each in scenes:
+        provider.create(hostile, each.name, active=False)
+        each.create(schedule=provider.reference(each.name), gracefulShutdownTimeout="0s")
+    scene.create()
+    scene.wait_phase("Inactive")
+    for each in scenes:
+        each.wait_phase("Inactive")
+    mark, memory, stop = control_plane.audit_log.mark(), resident_bytes(manager.pid), threading.Event()
+
+    def flap(name: str) -> int:
+        statuses: list[dict[str, Any]] = [
+            {"active": True, "conditions": None},
+            {"active": False},
+            {"active": "garbage"},
+            {"active": True, "conditions": "garbage"},
+            {"active": False, "conditions": None},
+            {"active": True, "conditions": [{"type": "Ready", "status": "Unknown", "message": "!" * 5_000}]},
+        ]
+        number = 0
+        while not stop.is_set():
+            provider.status(hostile, name, **statuses[number % len(statuses)])
+            number += 1
+            # As fast as a server with a limit on requests lets one client write.
+            stop.wait(0.03)
+        return number
+
+    with ThreadPoolExecutor(FLAPPING) as pool:
+        running = [pool.submit(flap, name) for name in names]
+        try:
+            # A machine of another namespace comes and goes meanwhile, each time within the wait's own limit.
+            for _ in range(TURNS):
+                turn_around(scene)
+        finally:
+            stop.set()
+        changes = sum(each.result() for each in running)
+    assert changes > 10 * FLAPPING, "it did flap"
+    written = len(writes(control_plane, mark, hostile))
+    # What a change leads to at most: three creates or three deletes, and a status for each step.
+    assert written <= 6 * changes, f"{written} writes for {changes} changes"
+    assert written > FLAPPING, "and the manager did follow"
+    for each in scenes:
+        provider.status(hostile, each.name, active=True, conditions=None)
+    for each in scenes:
+        each.wait_made(30)
+        each.wait_phase("Active")
+    scene.active(True)
+    scene.wait_made()
+    assert resident_bytes(manager.pid) - memory < 48 * MEBIBYTE
+    # Calm again: a machine of another namespace comes and goes, and not a write happens here.
+    mark = control_plane.audit_log.mark()
+    turn_around(scene)
+    turn_around(scene)
+    assert writes(control_plane, mark, hostile) == []
+    assert not [name for name in manager.metrics() if "erratic" in name], "series by object name"
+    assert manager.exit_code is None
+    api.delete("v1", "Namespace", hostile)
+
+
+def turn_around(scene: Scene) -> None:
+    """Let a well-behaved machine come or go."""
+    if scene.status.get("inSchedule"):
+        scene.active(False)
+        scene.wait_gone()
+        scene.wait_phase("Inactive")
+    else:
+        scene.active(True)
+        scene.wait_made()
+        scene.wait_phase("Active")

@@ -1,0 +1,156 @@
+"""A3, A8 and A15 where they wait: the manager runs in this process with shorter waiting times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from controlplane import ControlPlane
+from controlplane.server import free_ports
+from fivespot.controllers.scheduledmachine import Timings
+from support import eventually, make_namespace
+from support.manager import install, manager_in_process
+from support.observing import scrape, total, writes
+from support.providers import ProviderKind
+from support.rights import may_read_providers
+from support.scene import MACHINES, Scene
+
+RESOLUTIONS = "fivespot_spot_schedule_resolutions_total"
+RESOLUTION_ERRORS = "fivespot_spot_schedule_resolution_errors_total"
+
+
+@pytest.mark.timeout(240)
+def test_a3_a8_shown_values_are_written_once_in_a_while_and_the_unresolved_counted_without_a_write(
+    own_control_plane: Callable[..., ControlPlane],
+) -> None:
+    plane = own_control_plane()
+    install(plane)
+    provider = ProviderKind(plane.api, "Played")
+    provider.install()
+    talking = make_namespace(plane.api, "a3")
+    provider.create(talking, active=False)
+    scene = Scene(plane.api, talking, provider)
+    missing = make_namespace(plane.api, "a8")
+    lost = Scene(plane.api, missing, provider)
+    [port] = free_ports(1)
+    timings = Timings(display_interval=3.0, unresolved_recheck=0.5)
+    with manager_in_process(plane, timings, metrics_port=port):
+        lost.create()
+        scene.create()
+        lost.wait_phase("Inactive", "ProviderNotFound")
+        scene.wait_phase("Inactive", "ScheduleInactive")
+
+        # A8
+        kind = {"namespace": missing, "kind": "Played", "reason": "ProviderNotFound"}
+        mark, counted = plane.audit_log.mark(), total(scrape(port), RESOLUTION_ERRORS, **kind)
+        assert counted >= 1
+        eventually(lambda: total(scrape(port), RESOLUTION_ERRORS, **kind) >= counted + 4, what="four more evaluations")
+        assert writes(plane, mark, missing) == []
+        assert total(scrape(port), "fivespot_scheduled_machines_unresolved", **kind) == 1
+
+        # A3: many changes of words within the interval are one write, of the newest; then the interval begins anew.
+        provider.ready(talking, ready="True", reason="Words", message="the first")
+        eventually(lambda: shown(scene) == "Words: the first", what="the first words are shown in the end")
+        mark = plane.audit_log.mark()
+        evaluated = total(scrape(port), RESOLUTIONS, namespace=talking)
+        for number in range(6):
+            provider.ready(talking, ready="True", reason="Words", message=f"number {number}")
+            eventually(
+                lambda before=evaluated + number: total(scrape(port), RESOLUTIONS, namespace=talking) > before,  # type: ignore[misc]
+                what="an evaluation",
+            )
+        eventually(lambda: shown(scene) == "Words: number 5", what="the newest words win")
+        assert [event["verb"] for event in writes(plane, mark, talking)] == ["patch"]
+
+
+def shown(scene: Scene) -> str:
+    found: str = scene.status["spotSchedule"].get("message", "")
+    return found
+
+
+DEAD_WEBHOOK: dict[str, Any] = {
+    "strategy": "Webhook",
+    # Nobody listens on port 1.
+    "webhook": {"clientConfig": {"url": "https://127.0.0.1:1/convert"}, "conversionReviewVersions": ["v1"]},
+}
+
+
+@pytest.mark.timeout(240)
+def test_a15_a_failure_to_read_that_lasts_is_reported_as_unknown_and_holds_until_it_ends(
+    own_control_plane: Callable[..., ControlPlane],
+) -> None:
+    plane = own_control_plane()
+    install(plane)
+    api = plane.api
+    readable = ProviderKind(api, "Readable")
+    denied = ProviderKind(api, "Denied")
+    dying = ProviderKind(api, "Dying", ("v1", "v2"), storage="v1")
+    for kind in (readable, denied, dying):
+        kind.install()
+    namespace = make_namespace(api, "a15")
+    for kind, active in ((readable, False), (denied, True), (dying, True)):
+        kind.create(namespace, active=active)
+    may_read_providers(api, ["readables", "dyings", "timebasedspotschedules"])
+    well, never, held = (Scene(api, namespace, kind, kind.kind.lower()) for kind in (readable, denied, dying))
+    all_versions = dying.definition["spec"]["versions"]
+    [port] = free_ports(1)
+    with manager_in_process(plane, Timings(unreadable_report=1.5, unresolved_recheck=0.5), metrics_port=port):
+        for scene in (well, never, held):
+            scene.create()
+        held.wait_made()
+        held.wait_phase("Active")
+        well.wait_phase("Inactive", "ScheduleInactive")
+
+        # A kind whose list is forbidden, and that never gave a verdict.
+        condition = never.wait_condition("SpotScheduleResolved", "Unknown", "ProviderUnreadable")
+        assert "Denied objects cannot be read" in condition["message"]
+        assert "403" in condition["message"] or "forbidden" in condition["message"]
+        never.wait_condition("Ready", "Unknown", "ProviderUnreadable")
+        assert never.status["inSchedule"] is False
+        assert never.child(MACHINES) is None
+
+        # A kind that is upgraded, and then its objects cannot be converted; it had said yes.
+        versions = [{**v, "storage": v["name"] == "v2", "served": v["name"] == "v2"} for v in all_versions]
+        dying.change({"spec": {"versions": versions, "conversion": DEAD_WEBHOOK}})
+        held.wait_condition("SpotScheduleResolved", "Unknown", "ProviderUnreadable", timeout=40)
+        held.wait_condition("Ready", "Unknown", "ProviderUnreadable")
+        status = held.wait_phase("Active", "ProviderUnreadable")
+        assert status["inSchedule"] is True
+        assert status["spotSchedule"]["resolved"] is False
+        assert status["spotSchedule"]["active"] is True
+        assert "deletionTimestamp" not in held.machine()["metadata"]
+        assert held.condition("Scheduled")["status"] == "True"
+
+        # Counted as what it is, again and again, and written once.
+        mark, counted = plane.audit_log.mark(), unreadable(port)
+        eventually(lambda: unreadable(port) >= counted + 6, what="more evaluations")
+        assert writes(plane, mark, namespace) == []
+        samples = scrape(port)
+        assert total(samples, RESOLUTION_ERRORS) == 0
+        assert total(samples, RESOLUTIONS, kind="Denied") == 0
+        assert total(samples, "fivespot_scheduled_machines_unresolved") == 0
+        for scene in (never, held):
+            eventually(lambda scene=scene: len(scene.events("ProviderUnreadable")) == 1, what="one event")  # type: ignore[misc]
+
+        # Machines of other kinds come and go meanwhile.
+        well.active(True)
+        well.wait_made()
+        well.active(False)
+        well.wait_gone()
+        well.wait_condition("SpotScheduleResolved", "True", "Resolved")
+
+        # It ends: what the providers say counts again.
+        dying.change({"spec": {"conversion": {"strategy": "None", "webhook": None}}})
+        may_read_providers(api, ["*"])
+        held.wait_condition("SpotScheduleResolved", "True", "Resolved", timeout=60)
+        never.wait_made(60)
+        assert "deletionTimestamp" not in held.machine()["metadata"]
+        dying.version = "v2"
+        dying.status(namespace, active=False)
+        held.wait_gone()
+
+
+def unreadable(port: int) -> float:
+    return total(scrape(port), "fivespot_errors_total", error_type="provider_unreadable")

@@ -1,0 +1,53 @@
+"""What the manager tells and does, as numbers: its metrics, its memory, its writes in the server's audit log."""
+
+from __future__ import annotations
+
+import http.client
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from controlplane import ControlPlane
+from controlplane.audit import WRITES, select
+
+from .manager import MANAGER_USER
+
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+Samples = Mapping[str, float]
+
+
+def scrape(port: int) -> dict[str, float]:
+    """All samples of `/metrics` on a loopback port: `name{labels}` -> value."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+    finally:
+        connection.close()
+    lines = (line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#"))
+    return {name: float(value) for name, _, value in lines}
+
+
+def total(samples: Samples, name: str, **labels: str) -> float:
+    """The sum of all series of a metric that carry these labels; 0 when there is none."""
+    return sum(
+        value
+        for series, value in samples.items()
+        if series.partition("{")[0] == name and labels.items() <= dict(_LABEL.findall(series)).items()
+    )
+
+
+def resident_bytes(pid: int) -> int:
+    """The resident memory of a process of this machine."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"^VmRSS:\s+(\d+) kB$", text, re.MULTILINE)
+    assert found is not None, text
+    return int(found[1]) * 1024
+
+
+def writes(plane: ControlPlane, since: int, namespace: str, *, user: str = MANAGER_USER) -> list[dict[str, Any]]:
+    """What the manager wrote in a namespace after a mark of the audit log, Events excepted."""
+    found = select(plane.audit(since=since), user=user, verbs=WRITES, namespace=namespace)
+    return [event for event in found if event["objectRef"].get("resource") != "events"]
