@@ -53,7 +53,7 @@ def refusal(status: int, retry_after: float | None = None) -> FivespotError:
         (ProtocolError("x"), set()),
     ],
     # A set has no order of its own, and every worker must give a test the same name.
-    ids=lambda value: "+".join(sorted(value)) or "nothing" if isinstance(value, set) else str(value)[:40],
+    ids=lambda value: "+".join(sorted(map(str, value))) or "nothing" if isinstance(value, set) else str(value)[:40],
 )
 def test_which_failures_are_repeated(error: FivespotError, repeated_for: set[Repeat]) -> None:
     chosen = {repeat for repeat in Repeat if POLICY.delay(1, error, FixedChance(), repeat) is not None}
