@@ -100,10 +100,12 @@ def build_status(s: Snapshot, plan: Plan) -> dict[str, Any]:
                 status["nodeRef"]["uid"] = machine.node_uid
     elif s.world.machine_known is Known.UNKNOWN and not plan.nothing_left:
         status["machineRef"] = s.memory.raw.get("machineRef")
+    # B5.2: Cluster API deletes the other two while the Machine goes; to say so twice would cost two writes more.
+    going = machine is not None and machine.deleting
     for field, child in (("bootstrapRef", plan.bootstrap), ("infrastructureRef", plan.infrastructure)):
         if child is not None:
             status[field] = _reference(s, child)
-        elif s.world.children_known is Known.UNKNOWN and not plan.nothing_left:
+        elif going or (s.world.children_known is Known.UNKNOWN and not plan.nothing_left):
             status[field] = s.memory.raw.get(field)
     if plan.shutdown_requested is not None:
         status["shutdownRequestedTime"] = rfc3339(plan.shutdown_requested)
