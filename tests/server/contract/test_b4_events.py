@@ -1,0 +1,130 @@
+"""B4.7: what people are told, and how much of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from controlplane import ControlPlane
+from support import eventually, make_namespace
+from support.manager import MANAGER_USER, ManagerProcess, install
+from support.observing import total
+from support.providers import ProviderKind
+from support.refusing import machines_refused
+from support.scene import Scene
+from support.spending import told
+
+FLAPS = 60
+FLAPPED = {"ProviderNotReady", "Resolved"}
+
+
+def heard(scene: Scene) -> list[tuple[str, str]]:
+    """Type and reason of the events, oldest first."""
+    found = sorted(scene.events(), key=lambda event: str(event["eventTime"]))
+    return [(event["type"], event["reason"]) for event in found]
+
+
+def test_b4_7_each_change_of_phase_is_an_event_of_the_controller(scene: Scene) -> None:
+    scene.create()
+    scene.wait_phase("Inactive", "ScheduleInactive")
+    scene.active(True)
+    scene.wait_phase("Active", "MachineCreated")
+    scene.hold_machine()
+    scene.active(False)
+    scene.wait_phase("ShuttingDown", "NodeDraining")
+    scene.let_machine_go()
+    scene.wait_phase("Inactive", "ScheduleInactive")
+    scene.edit(killSwitch=True)
+    scene.wait_phase("Terminated")
+    reasons = ["ScheduleInactive", "MachineCreated", "NodeDraining", "ScheduleInactive", "KillSwitchActivated"]
+    # The second time that the machine goes to rest is counted on the first event.
+    eventually(lambda: len(heard(scene)) >= len(reasons) - 1, what="the events are written")
+    assert heard(scene) == [("Normal", reason) for index, reason in enumerate(reasons) if index != 3]
+    [again] = scene.events("ScheduleInactive")
+    eventually(lambda: scene.events("ScheduleInactive")[0]["series"]["count"] == 2, what="the repeat is counted")
+    assert again["reportingController"] == "5spot-controller"
+    assert again["reportingInstance"]
+    assert again["regarding"]["uid"] == scene.get()["metadata"]["uid"]
+    assert all(event["note"] for event in scene.events())
+
+
+def test_b4_7_a_resolution_lost_and_regained_and_a_refusal_are_told(scene: Scene) -> None:
+    scene.create()
+    scene.wait_phase("Inactive")
+    scene.provider.ready(scene.namespace, ready="False", reason="Broken", message="no calendar")
+    scene.wait_condition("SpotScheduleResolved", "False", "ProviderNotReady")
+    eventually(lambda: [e["type"] for e in scene.events("ProviderNotReady")] == ["Warning"], what="a Warning")
+    assert "no calendar" in scene.events("ProviderNotReady")[0]["note"]
+    scene.provider.ready(scene.namespace, ready="True")
+    scene.wait_condition("SpotScheduleResolved", "True")
+    eventually(lambda: [e["type"] for e in scene.events("Resolved")] == ["Normal"], what="the good news")
+    with machines_refused(scene.api, scene.namespace, "CREATE", "no machines on Mondays"):
+        scene.active(True)
+        scene.wait_phase("Error", "MachineCreationFailed")
+        eventually(lambda: [e["type"] for e in scene.events("MachineCreationFailed")] == ["Warning"], what="a Warning")
+    assert "no machines on Mondays" in scene.events("MachineCreationFailed")[0]["note"]
+
+
+@pytest.mark.timeout(180)
+def test_b4_7_a_flapping_provider_cannot_flood_and_lost_events_delay_nothing(
+    own_control_plane: Callable[..., ControlPlane],
+) -> None:
+    plane = own_control_plane()
+    install(plane)
+    api = plane.api
+    provider = ProviderKind(api, "Flapping")
+    provider.install()
+    namespace = make_namespace(api, "flap")
+    provider.create(namespace, active=False)
+    scene = Scene(api, namespace, provider)
+    with ManagerProcess(plane) as manager:
+        scene.create()
+        scene.wait_phase("Inactive")
+        mark = plane.audit_log.mark()
+        for number in range(FLAPS):
+            ready = "False" if number % 2 == 0 else "True"
+            provider.ready(namespace, ready=ready, reason="Flaps", message=f"flap {number % 6}")
+            scene.wait_condition("SpotScheduleResolved", ready)
+        # Every flap was acted on. Three kinds of loss and one return are one event each; their repeats are counted on
+        # them, and not with a write each.
+        eventually(lambda: all(_count(e) > 1 for e in scene.events() if e["reason"] in FLAPPED), what="counts")
+        kinds = Counter((e["reason"], e["note"]) for e in scene.events() if e["reason"] in FLAPPED)
+        assert set(kinds.values()) == {1}
+        assert Counter(reason for reason, _ in kinds) == {"ProviderNotReady": 3, "Resolved": 1}
+        requests = told(plane, mark, namespace)
+        assert requests["create"] <= 5
+        assert requests["patch"] <= 8
+
+        # Without the right to write events all else goes on at once.
+        role = ("rbac.authorization.k8s.io/v1", "ClusterRole", "5spot-runtime")
+        rules = [rule for rule in api.get(*role)["rules"] if rule["apiGroups"] != ["events.k8s.io"]]
+        api.patch(*role, None, {"rules": rules})
+        mark = plane.audit_log.mark()
+        for active in (True, False) * 4:
+            scene.active(active)
+            scene.wait_phase("Active" if active else "Inactive")
+        eventually(lambda: _refused(plane, mark, namespace) > 0, what="an event is refused")
+        eventually(lambda: total(manager.metrics(), "fivespot_events_dropped_total") > 0, what="and counted as lost")
+        scene.active(True)
+        scene.wait_phase("Active")
+
+
+def _count(event: dict[str, Any]) -> int:
+    count: int = event.get("series", {}).get("count", 1)
+    return count
+
+
+def _refused(plane: ControlPlane, mark: int, namespace: str) -> int:
+    return len(
+        [
+            event
+            for event in plane.audit(since=mark)
+            if event["user"]["username"] == MANAGER_USER
+            and event["objectRef"].get("resource") == "events"
+            and event["objectRef"].get("namespace") == namespace
+            and event["responseStatus"]["code"] == 403
+        ]
+    )

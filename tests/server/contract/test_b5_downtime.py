@@ -1,0 +1,122 @@
+"""B5.3: after downtime the world is brought to what is true now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from controlplane import Api, ControlPlane
+from support import eventually, make_namespace
+from support.machines import MACHINE, SCHEDULE, schedule
+from support.manager import ManagerProcess, install
+from support.observing import total
+from support.providers import ProviderKind
+from support.scene import Scene
+from support.spending import (
+    DELETE_BOOTSTRAP,
+    DELETE_INFRASTRUCTURE,
+    DELETE_MACHINE,
+    MAKE_BOOTSTRAP,
+    MAKE_INFRASTRUCTURE,
+    MAKE_MACHINE,
+    STATUS,
+    spent,
+)
+
+LET_GO = "patch 5spot.finos.org/scheduledmachines"
+REPORT = "patch spotschedules.5spot.finos.org/timebasedspotschedules/status"
+MADE = {MAKE_BOOTSTRAP: 1, MAKE_INFRASTRUCTURE: 1, MAKE_MACHINE: 1}
+TAKEN = {DELETE_MACHINE: 1, DELETE_BOOTSTRAP: 1, DELETE_INFRASTRUCTURE: 1}
+ALWAYS = {"daysOfWeek": ["mon-sun"], "hoursOfDay": ["0-23"]}
+RUNS = "controller_runtime_reconcile_total"
+
+
+@pytest.mark.timeout(240)
+def test_b5_3_missed_changes_are_made_up_for_once_and_missed_boundaries_not_replayed(
+    own_control_plane: Callable[..., ControlPlane],
+) -> None:
+    plane = own_control_plane()
+    install(plane)
+    api = plane.api
+    provider = ProviderKind(api, "Played")
+    provider.install()
+    # Name -> the verdict before the downtime, and those during it.
+    stories: dict[str, tuple[bool, list[bool]]] = {
+        "opened": (False, [True]),
+        "closed": (True, [False]),
+        "flipped-and-back": (True, [False, True, False, True]),
+        "opened-and-closed": (False, [True, False]),
+        "deleted": (True, []),
+        "edited": (False, []),
+    }
+    scenes = {}
+    with ManagerProcess(plane) as manager:
+        for name, (active, _) in stories.items():
+            namespace = make_namespace(api, name)
+            provider.create(namespace, active=active)
+            scenes[name] = Scene(api, namespace, provider)
+            scenes[name].create()
+        steady = make_namespace(api, "steady")
+        api.create(schedule("always", steady, ALWAYS))
+        for name, (active, _) in stories.items():
+            scenes[name].wait_phase("Active" if active else "Inactive")
+        eventually(lambda: verdict(api, steady)["active"], what="its verdict")
+        before = verdict(api, steady)
+        manager.stop()
+
+        for name, (_, verdicts) in stories.items():
+            for active in verdicts:
+                scenes[name].active(active)
+        scenes["deleted"].delete()
+        scenes["edited"].edit(enabled=False)
+        # A boundary that passed in the meantime, or so its status says.
+        stale = {"nextTransitionTime": "2026-01-01T00:00:00Z"}
+        api.patch_status(*SCHEDULE, "always", steady, stale)
+        kept = scenes["flipped-and-back"].machine()["metadata"]["uid"]
+        made_before = scenes["flipped-and-back"].get()
+        mark = plane.audit_log.mark()
+
+        manager.start()
+        scenes["opened"].wait_phase("Active", "MachineCreated")
+        scenes["closed"].wait_phase("Inactive", "ScheduleInactive")
+        scenes["edited"].wait_phase("Disabled")
+        eventually(lambda: scenes["deleted"].find() is None, what="the deleted one is gone")
+        scenes["deleted"].wait_gone()
+        eventually(
+            lambda: api.get(*SCHEDULE, "always", steady)["status"] == before, what="the next change is put right"
+        )
+        counted = 'controller="scheduledmachine"'
+        eventually(lambda: total(manager.metrics(), RUNS, controller="scheduledmachine") >= len(stories), what=counted)
+
+        assert scenes["flipped-and-back"].get() == made_before
+        assert scenes["flipped-and-back"].machine()["metadata"]["uid"] == kept
+        bills = {name: spent(plane, mark, scene.namespace) for name, scene in scenes.items()}
+        reports = {name: bill.pop(STATUS, 0) for name, bill in bills.items()}
+        assert bills == {
+            "opened": MADE,
+            "closed": TAKEN,
+            "flipped-and-back": {},
+            "opened-and-closed": {},
+            "deleted": {**TAKEN, LET_GO: 1},
+            "edited": {},
+        }
+        assert {name: reports[name] for name in ("opened", "flipped-and-back", "opened-and-closed", "edited")} == {
+            "opened": 1,
+            "flipped-and-back": 0,
+            "opened-and-closed": 0,
+            "edited": 1,
+        }
+        assert reports["closed"] <= 2
+        assert spent(plane, mark, steady) == {REPORT: 1}
+        assert api.find(*MACHINE, "web", scenes["deleted"].namespace) is None
+
+
+def verdict(api: Api, namespace: str) -> dict[str, Any]:
+    found: dict[str, Any] = api.get(*SCHEDULE, "always", namespace)["status"]
+    return found
+
+
+def runs(manager: ManagerProcess) -> float:
+    return total(manager.metrics(), RUNS, controller="scheduledmachine")
