@@ -161,7 +161,7 @@ def _drain_message(s: Snapshot, want: Want, machine: MachineView) -> str:
 def _leftovers(s: Snapshot, belief: Belief, want: Want) -> Plan:
     world = s.world
     may_exist = not s.fresh and (bool(s.memory.bootstrap or s.memory.infrastructure) or sweep_needed(s))
-    if world.children_error and may_exist:
+    if world.children_error and may_exist and not s.ours:
         reason = Reason.MACHINE_DELETION_FAILED
         return error(s, belief, want, reason, world.children_why, stalled=True)
     if world.children_known is Known.UNKNOWN and not world.children_error:

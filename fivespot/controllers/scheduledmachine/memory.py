@@ -56,8 +56,6 @@ def read_memory(body: Mapping[str, Any]) -> StatusMemory:
     status = _mapping(body.get("status"))
     if not status:
         return StatusMemory()
-    replaced = _mapping(status.get("replacements"))
-    count = replaced.get("count")
     return StatusMemory(
         raw=status,
         phase=_text(status.get("phase")),
@@ -66,12 +64,17 @@ def read_memory(body: Mapping[str, Any]) -> StatusMemory:
         bootstrap=_child(status.get("bootstrapRef")),
         infrastructure=_child(status.get("infrastructureRef")),
         shutdown_requested=read_instant(status.get("shutdownRequestedTime")),
-        replaced=Replaced(
-            count=count if isinstance(count, int) and 0 < count < 1_000_000 else 0,
-            last=read_instant(replaced.get("lastTime")),
-            uid=_text(replaced.get("uid")),
-        ),
+        replaced=_replaced(status.get("replacements")),
     )
+
+
+def _replaced(value: object) -> Replaced:
+    """The brake as a whole or not at all: a count without its time could never run out."""
+    replaced = _mapping(value)
+    count, last = replaced.get("count"), read_instant(replaced.get("lastTime"))
+    if not isinstance(count, int) or not 0 < count < 1_000_000 or last is None:
+        return Replaced()
+    return Replaced(count, last, _text(replaced.get("uid")))
 
 
 def _schedule(value: object) -> Memory | None:

@@ -124,5 +124,10 @@ def sweep_needed(s: Snapshot) -> bool:
 
 
 def remembers(memory: StatusMemory) -> bool:
-    """Whether the status is one that this controller wrote, so that what it does not name does not exist."""
-    return bool(memory.phase) and memory.schedule is not None and memory.schedule.reference is not None
+    """Whether the status is one that this controller wrote, so that what it does not name does not exist.
+
+    An error proves nothing: it may have been reported before anything could be searched.
+    """
+    return (
+        memory.phase not in ("", Phase.ERROR) and memory.schedule is not None and memory.schedule.reference is not None
+    )

@@ -309,3 +309,29 @@ def test_a_kind_that_may_not_be_read_is_an_error_only_if_something_of_it_may_exi
     named = decide(down(**denied, memory=memory(bootstrapRef=ref(BOOTSTRAP))))
     assert (named.phase, named.reason, named.stalled) == (Phase.ERROR, Reason.MACHINE_DELETION_FAILED, True)
     assert decide(down(**denied, memory=memory({}), fresh=True)).settled
+
+
+def test_b1_14_what_can_be_seen_goes_though_another_kind_may_not_be_read() -> None:
+    s = down(
+        children=LEFT[:1],
+        children_known=Known.UNKNOWN,
+        children_error=True,
+        children_why="403",
+        memory=memory(infrastructureRef=ref(OLD_INFRASTRUCTURE)),
+        spec=KILL,
+    )
+    plan, stored = judged(s)
+    assert plan.steps == (DeleteChildren(LEFT[:1]),)
+    gone = decide(replace(after(s, plan), world=replace(s.world, children=())))
+    assert stored["infrastructureRef"]["kind"] == "OldMachine"
+    assert (gone.phase, gone.message) == (Phase.ERROR, "403")
+
+
+def test_b2_3_an_error_that_was_reported_before_the_search_does_not_stand_in_for_it() -> None:
+    s = down(memory=memory({}), children_known=Known.UNKNOWN, children_error=True, children_why="403")
+    plan = decide(s)
+    assert (plan.phase, plan.report) == (Phase.ERROR, True)
+    told = after(s, plan)
+    assert decide(told).phase is Phase.ERROR
+    readable = replace(told.world, children_known=Known.YES, children_error=False)
+    assert decide(replace(told, world=readable)).ask is Ask.SWEEP

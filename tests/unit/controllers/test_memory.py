@@ -53,7 +53,7 @@ def test_no_status_is_no_memory(nothing: Any) -> None:
         "2026-11-30",
         "2026-11-30T09:00:00",
         "0001-01-01T00:00:00+14:00",
-        "9999-12-31T23:59:59-14:00",
+        "9999-12-31T23:59:59Z",
         None,
         5,
         {},
@@ -68,9 +68,17 @@ def test_instants_of_other_offsets_are_the_same_instants() -> None:
     assert found == datetime(2026, 11, 30, 9, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("count", [-1, 0, 10**9, "2", None, 1.5])
-def test_a_count_that_makes_no_sense_is_none(count: Any) -> None:
-    assert memory(replacements={"count": count}).replaced.count == 0
+@pytest.mark.parametrize(
+    "stored",
+    [
+        *({"count": count, "lastTime": at(), "uid": "m-0"} for count in (-1, 0, 10**9, "2", None, 1.5)),
+        {"count": 2, "uid": "m-0"},
+        {"count": 2, "lastTime": "soon", "uid": "m-0"},
+        "garbage",
+    ],
+)
+def test_a_brake_that_makes_no_sense_is_none(stored: Any) -> None:
+    assert memory(replacements=stored).replaced == Replaced()
 
 
 json_values = st.recursive(

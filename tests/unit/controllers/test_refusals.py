@@ -1,0 +1,82 @@
+"""B1.7: what a refused step waits for, and that nothing secret is remembered of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from fivespot.controllers.scheduledmachine.model import ClusterApi, ClusterView, Known, Slot, Snapshot, TemplateState
+from fivespot.controllers.scheduledmachine.refusals import Refusals, fingerprint
+from fivespot.controllers.scheduledmachine.report import Refused
+from fivespot.controllers.scheduledmachine.timings import Timings
+from fivespot.runtime.objects import Key
+from unit.controllers.build import DOWN, LOST, NAME, NAMESPACE, UP, at, child, head, machine, memory, snapshot, world
+
+KEY = Key(NAMESPACE, NAME)
+QUOTA = Refused("MachineCreationFailed", "exceeded quota", stalled=False)
+
+
+@pytest.fixture
+def refusals() -> Refusals:
+    return Refusals(Timings(), random.Random(7))
+
+
+def test_b1_7_the_wait_doubles_from_half_a_minute_to_five_with_jitter(refusals: Refusals) -> None:
+    for expected in (30, 60, 120, 240, 300, 300):
+        seconds = refusals.note(KEY, QUOTA, "same", 100.0)
+        assert expected * 0.8 <= seconds <= expected * 1.2
+        found = refusals.current(KEY, "same")
+        assert found is not None
+        assert found.due == 100.0 + seconds
+
+
+def test_b1_7_another_refusal_begins_anew(refusals: Refusals) -> None:
+    refusals.note(KEY, QUOTA, "same", 0.0)
+    refusals.note(KEY, QUOTA, "same", 0.0)
+    assert refusals.note(KEY, Refused("MachineCreationFailed", "forbidden", stalled=True), "same", 0.0) <= 36
+
+
+def test_b1_7_a_relevant_change_makes_it_due_at_once(refusals: Refusals) -> None:
+    refusals.note(KEY, QUOTA, "before", 0.0)
+    assert refusals.current(KEY, "after") is None
+    assert refusals.current(Key(NAMESPACE, "other"), "before") is None
+
+
+def test_a_refusal_goes_with_its_object(refusals: Refusals) -> None:
+    refusals.note(KEY, QUOTA, "same", 0.0)
+    refusals.forget(KEY)
+    refusals.forget(KEY)
+    assert len(refusals) == 0
+
+
+RELEVANT: dict[str, Callable[[Snapshot], Snapshot]] = {
+    "spec": lambda s: replace(s, head=msgspec.structs.replace(s.head, generation=4)),
+    "deletion": lambda s: replace(s, head=head(deleted=at())),
+    "verdict": lambda s: replace(s, world=replace(s.world, reading=DOWN)),
+    "resolution": lambda s: replace(s, world=replace(s.world, reading=LOST)),
+    "capi": lambda s: replace(s, world=replace(s.world, capi=ClusterApi(Known.YES, "v1beta1"))),
+    "cluster": lambda s: replace(s, world=replace(s.world, cluster=ClusterView(Known.NO))),
+    "kinds": lambda s: replace(s, world=replace(s.world, templates=TemplateState(Known.NO, "x"))),
+    "machine": lambda s: replace(s, world=replace(s.world, machine=machine(deleting=True))),
+    "child": lambda s: replace(s, world=replace(s.world, children=(child(Slot.BOOTSTRAP, ours=False),))),
+}
+
+
+@pytest.mark.parametrize("change", RELEVANT.values(), ids=RELEVANT)
+def test_b1_7_every_relevant_change_changes_the_fingerprint(change: Callable[[Snapshot], Snapshot]) -> None:
+    s = snapshot(UP, machine=machine())
+    assert fingerprint(change(s)) != fingerprint(s)
+
+
+def test_b1_7_time_and_our_own_reports_are_no_relevant_change() -> None:
+    s = snapshot(UP, machine=machine())
+    later = replace(s, monotonic=5000.0, memory=memory(phase="Error"), unreadable_for=4.0)
+    assert fingerprint(later) == fingerprint(s)
+    back = (child(Slot.INFRASTRUCTURE), child(Slot.BOOTSTRAP))
+    assert fingerprint(replace(s, world=world(UP, children=back))) == fingerprint(
+        replace(s, world=world(UP, children=back[::-1]))
+    )
