@@ -52,11 +52,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Forgets the logs of the run before, and the event loop that nobody made.
-
-    pytest-asyncio asks for the current loop before it sets its own; asyncio would make one then, which nobody closes.
-    """
-    asyncio.set_event_loop(None)
+    """Forgets the logs of the run before."""
     # Otherwise pytest-asyncio's look for a current loop makes one in the main thread that nobody closes.
     asyncio.set_event_loop(None)
     if not _is_worker(session.config):

@@ -70,6 +70,7 @@ class Manager:
     Order of start: endpoints, caches, events and runnables, then controllers and leader-only runnables, which run
     inside the lease's lifetime where there is an election. Stopping goes the other way round within the grace period.
 
+    :param connectivity: fed with the outcome of every request, for readiness and ``/health/status``.
     :ivar health: for checks of one's own.
     :ivar serving: the endpoints, or None; their ports are known once :meth:`run` has begun.
     :ivar debug_views: name -> function behind ``/debug/NAME``.
@@ -161,7 +162,7 @@ class Manager:
             lifetime.next_stage()
             self.controllers.extend(factory(context) for factory in self._factories)
             for controller in self.controllers:
-                self.health.add_readiness(f"controller {controller.name}", partial(_why_not_ready, controller))
+                self.health.add_readiness(f"controller {controller.name}", partial(self._why_not_ready, controller))
             if self._election is not None:
                 lifetime.spawn("leader election", partial(self._election.run, self._leader_work()))
             else:
@@ -187,7 +188,8 @@ class Manager:
     def _register(self) -> None:
         metrics = self.context.metrics
         self.health.add_liveness("owners", self._dead_owner)
-        self.health.add_readiness("api server", self._connectivity.problem)
+        if self._connectivity.server:
+            self.health.add_readiness("api server", self._connectivity.problem)
         metrics.informers(self.context.cache.informers)
         metrics.reading("fivespot_is_leader", "Whether this process does the work.", (), self._leader_reading)
         if self._election is not None and self.settings.election is not None:
@@ -206,6 +208,11 @@ class Manager:
     def _dead_owner(self) -> str:
         dead = self._lifetime.dead
         return f"ended: {dead}" if dead else ""
+
+    def _why_not_ready(self, controller: Controller) -> str:
+        if not controller.ready:
+            return controller.not_ready or "not ready"
+        return controller.stale(self.settings.stale_after)
 
     def _leads(self, leading: bool) -> None:
         self.context.metrics.leading = leading
@@ -230,7 +237,3 @@ class Manager:
                     self._collector.settle()
                 ever = True
             await asyncio.sleep(_LATER_LOOK if ever else _FIRST_LOOK)
-
-
-def _why_not_ready(controller: Controller) -> str:
-    return "" if controller.ready else controller.not_ready or "not ready"

@@ -153,6 +153,17 @@ class Controller:
         more = len(problems) - _PROBLEMS_SHOWN
         return "; ".join(problems[:_PROBLEMS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
+    def stale(self, limit: float) -> str:
+        """Which gating sources have not been readable for longer than ``limit`` seconds, and why; "" when none."""
+        now = self._clock.monotonic()
+        stale = [
+            f"{status.resource} cannot be read since {now - status.error_since:.0f} s: {status.last_error}"
+            for source in self._sources
+            if source.gate and (status := source.status) is not None
+            if status.error_since is not None and now - status.error_since > limit
+        ]
+        return "; ".join(stale[:_PROBLEMS_SHOWN])
+
     # Running
 
     async def run(self) -> None:

@@ -70,6 +70,11 @@ class Source(Protocol):
         """Why its objects are not all known; "" if they are."""
         ...
 
+    @property
+    def status(self) -> InformerStatus | None:
+        """How its informer is doing; None while it has none."""
+        ...
+
     def attach(self) -> None:
         """Begin to deliver, starting with what is there."""
         ...
@@ -141,6 +146,10 @@ class InformerSource:
     @property
     def problem(self) -> str:
         return self._feed.problem
+
+    @property
+    def status(self) -> InformerStatus | None:
+        return self._feed.informer.status
 
     def attach(self) -> None:
         self._feed.attach()
@@ -221,6 +230,10 @@ class KindSource:
         if self._required:
             return f"{self._group_kind} {facts.problem if isinstance(facts, KindState) else 'is not installed'}"
         return ""
+
+    @property
+    def status(self) -> InformerStatus | None:
+        return self._feed.informer.status if self._feed is not None else None
 
     def attach(self) -> None:
         self._attached = True

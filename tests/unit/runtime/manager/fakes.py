@@ -34,7 +34,7 @@ class LeaseServer:
 
     @property
     def holder(self) -> str:
-        return self.spec.get("holderIdentity", "")
+        return str(self.spec.get("holderIdentity", ""))
 
     @property
     def spec(self) -> dict[str, Any]:

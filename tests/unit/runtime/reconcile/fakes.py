@@ -47,6 +47,7 @@ class FakeInformer:
         self.objects = {obj.key: obj for obj in objects}
         self.synced = synced
         self.last_error = ""
+        self.error_since: float | None = None
         self.released = False
         self.subscribers: list[tuple[Callable[[Change], None], Callable[[], None] | None]] = []
         self.listeners: list[Callable[[InformerStatus], None]] = []
@@ -68,7 +69,7 @@ class FakeInformer:
             0,
             0,
             self.last_error,
-            None,
+            self.error_since,
             0,
         )
 

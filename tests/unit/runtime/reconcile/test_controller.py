@@ -147,6 +147,21 @@ async def test_readiness_names_what_is_not_synced_and_why_also_on_a_standby() ->
     assert (controller.ready, controller.not_ready) == (True, "")
 
 
+async def test_a_gating_source_that_cannot_be_read_for_long_is_stale_while_a_dynamic_one_is_not() -> None:
+    controller = make(Runs())
+    gating, dynamic = FakeInformer(), FakeInformer()
+    controller.watches(gating)
+    controller.watches(dynamic, gate=False)
+    dynamic.error_since = gating.error_since = asyncio.get_running_loop().time()
+    gating.last_error = "403 Forbidden"
+    await asyncio.sleep(60)
+    assert controller.stale(60) == ""
+    await asyncio.sleep(1)
+    assert controller.stale(60) == "widgets.example.com/v1 cannot be read since 61 s: 403 Forbidden"
+    gating.error_since = None
+    assert controller.stale(60) == ""
+
+
 async def test_predicates_and_mappers_decide_which_keys_a_change_runs() -> None:
     runs = Runs()
     controller = make(runs)

@@ -1,0 +1,190 @@
+"""The command line: help without imports, one line per mistake, exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from fivespot import __version__
+from fivespot.cli.main import cli, complain, main
+from fivespot.cli.manager import ManagerOptions
+from fivespot.runtime.errors import ConfigError, StopError
+from fivespot.schedule.zones import TZDATA_RELEASE
+
+ROOT = Path(__file__).resolve().parents[3]
+
+VARIABLES = [
+    "KUBECONFIG", "METRICS_PORT", "HEALTH_PORT", "LOG_FORMAT", "RUST_LOG_FORMAT", "ENABLE_LEADER_ELECTION",
+    "LEASE_NAME",
+    "POD_NAMESPACE", "POD_NAME", "LEASE_DURATION_SECONDS", "LEASE_RENEW_DEADLINE_SECONDS", "LEASE_RETRY_PERIOD_SECONDS",
+    "FORCE_FINALIZER_ON_TIMEOUT", "CAPI_MACHINE_API_VERSION", "OPERATOR_INSTANCE_ID", "OPERATOR_INSTANCE_COUNT",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def parse(monkeypatch: pytest.MonkeyPatch, *arguments: str, **environment: str) -> ManagerOptions:
+    """What `fivespot manager` would run with."""
+    seen: list[ManagerOptions] = []
+    monkeypatch.setattr("fivespot.cli.process.run_process", seen.append)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    result = CliRunner().invoke(cli, ["manager", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return seen[0]
+
+
+def test_the_defaults_are_those_that_people_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = parse(monkeypatch)
+    assert (options.metrics_port, options.health_port) == (8080, 8081)
+    assert (options.lease_duration, options.lease_renew_deadline, options.lease_retry_period) == (15, 10, 2)
+    assert (options.lease_name, options.lease_namespace) == ("5spot-leader", "5spot-system")
+    assert (options.leader_election, options.dry_run, options.force_finalizer_on_timeout) == (False, False, False)
+    assert (options.log_format, options.verbose, options.event_loop) == ("json", 0, "asyncio")
+    assert (options.bind_address, options.namespaces) == (None, None)
+    assert (options.max_deletions_per_minute, options.capi_version) == (None, None)
+    assert options.instance_id == 0
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "field", "expected"),
+    [
+        ("METRICS_PORT", "0", "metrics_port", 0),
+        ("HEALTH_PORT", "9001", "health_port", 9001),
+        ("LOG_FORMAT", "text", "log_format", "text"),
+        ("RUST_LOG_FORMAT", "TEXT", "log_format", "text"),
+        ("ENABLE_LEADER_ELECTION", "true", "leader_election", True),
+        ("ENABLE_LEADER_ELECTION", "false", "leader_election", False),
+        ("LEASE_NAME", "mine", "lease_name", "mine"),
+        ("POD_NAMESPACE", "elsewhere", "lease_namespace", "elsewhere"),
+        ("POD_NAME", "pod-1", "pod_name", "pod-1"),
+        ("LEASE_DURATION_SECONDS", "30", "lease_duration", 30),
+        ("LEASE_RENEW_DEADLINE_SECONDS", "20", "lease_renew_deadline", 20),
+        ("LEASE_RETRY_PERIOD_SECONDS", "4", "lease_retry_period", 4),
+        ("FORCE_FINALIZER_ON_TIMEOUT", "1", "force_finalizer_on_timeout", True),
+        ("CAPI_MACHINE_API_VERSION", "v1beta1", "capi_version", "v1beta1"),
+        ("OPERATOR_INSTANCE_ID", "3", "instance_id", 3),
+        ("OPERATOR_INSTANCE_COUNT", "1", "instance_id", 0),
+    ],
+)
+def test_every_variable_of_5_spot_is_read(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, field: str, expected: Any
+) -> None:
+    assert getattr(parse(monkeypatch, **{variable: value}), field) == expected
+
+
+def test_a_flag_wins_over_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parse(monkeypatch, "--health-port", "1", HEALTH_PORT="2").health_port == 1
+    assert parse(monkeypatch, LOG_FORMAT="text", RUST_LOG_FORMAT="json").log_format == "text"
+
+
+def test_two_free_ports_do_not_clash(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parse(monkeypatch, "--health-port", "0", "--metrics-port", "0").health_port == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--instance-count", "2"], "--instance-count above 1 is not supported yet, use leader election"),
+        (["--metrics-port", "8081"], "--metrics-port and --health-port are both 8081"),
+        (["--controllers", "zzz"], "unknown kind 'zzz'"),
+        (["--namespaces", "A"], "'A' cannot be a namespace"),
+        (["--kubeconfig", "/nowhere/kubeconfig"], "/nowhere/kubeconfig"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["fivespot", "manager", *arguments])
+    monkeypatch.setattr("fivespot.cli.process.configure", lambda *_: None)
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("fivespot: ")
+    assert error.count("\n") == 1
+    assert words in error
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["manager", "--metrics-port", "70000"],
+        ["manager", "--max-deletions-per-minute", "0"],
+        ["manager", "--lease-duration-secs", "0"],
+        ["manager", "--log-format", "xml"],
+        ["manager", "--no-such-flag"],
+        ["no-such-command"],
+    ],
+)
+def test_what_click_refuses_exits_2_too(arguments: list[str]) -> None:
+    assert CliRunner().invoke(cli, arguments).exit_code == 2
+
+
+def test_errors_of_several_lines_become_one_and_tell_configuration_from_failure(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert complain(ConfigError("a\nb")) == 2
+    assert complain(StopError("")) == 1
+    assert capsys.readouterr().err == "fivespot: a b\nfivespot: StopError\n"
+
+
+def test_a_mistake_inside_task_groups_is_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(options: ManagerOptions) -> None:
+        raise ExceptionGroup("tasks", [ExceptionGroup("more", [ConfigError("port 1 is taken")])])
+
+    monkeypatch.setattr("fivespot.cli.process.run_process", run)
+    monkeypatch.setattr(sys, "argv", ["fivespot", "manager"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert (stop.value.code, capsys.readouterr().err) == (2, "fivespot: port 1 is taken\n")
+
+
+def test_versions_are_shown_with_the_release_of_the_zone_data() -> None:
+    shown = f"fivespot {__version__} (tzdata {TZDATA_RELEASE})\n"
+    assert CliRunner().invoke(cli, ["--version"]).output == shown
+    assert CliRunner().invoke(cli, ["version"]).output == shown
+
+
+def test_every_command_exists_and_has_the_help_that_the_group_shows() -> None:
+    group = CliRunner().invoke(cli, ["--help"]).output
+    for name in ("manager", "crds", "version"):
+        assert name in group
+        assert CliRunner().invoke(cli, [name, "--help"]).exit_code == 0
+
+
+def test_the_help_imports_neither_the_runtime_nor_kubernetes() -> None:
+    code = (
+        "import sys\nfrom click.testing import CliRunner\nfrom fivespot.cli.main import cli\n"
+        "CliRunner().invoke(cli, ['--help']); CliRunner().invoke(cli, ['manager', '--help'])\n"
+        "heavy = {'aiohttp', 'kubernetes_asyncio', 'pydantic', 'prometheus_client', 'structlog'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_crds_are_printed_or_written(tmp_path: Path) -> None:
+    printed = CliRunner().invoke(cli, ["crds"])
+    assert printed.output.count("kind: CustomResourceDefinition") == printed.output.count("---\n") + 1
+    written = CliRunner().invoke(cli, ["crds", "-o", str(tmp_path / "new")])
+    assert written.exit_code == 0
+    names = sorted(path.name for path in (tmp_path / "new").iterdir())
+    assert "scheduledmachines.yaml" in names
+    assert len(names) == printed.output.count("kind: CustomResourceDefinition")
+
+
+def test_a_folder_that_cannot_be_written_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(cli, ["crds", "-o", str(tmp_path / "file" / "x")])
+    assert isinstance(result.exception, ConfigError)

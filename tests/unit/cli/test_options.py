@@ -1,0 +1,83 @@
+"""What the flags and variables of the manager mean."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fivespot.cli import options
+from fivespot.runtime.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("given_", "chosen"),
+    [
+        ((), ("scheduledmachine", "timebasedspotschedule")),
+        (("timebasedspotschedule",), ("timebasedspotschedule",)),
+        (("timebasedspotschedule, scheduledmachine",), ("scheduledmachine", "timebasedspotschedule")),
+        (("scheduledmachine", "scheduledmachine,"), ("scheduledmachine",)),
+    ],
+)
+def test_controllers_are_given_with_commas_or_several_times_and_default_to_all(
+    given_: tuple[str, ...], chosen: tuple[str, ...]
+) -> None:
+    assert options.controllers(given_) == chosen
+
+
+@pytest.mark.parametrize("name", ["scheduledmachines", "ScheduledMachine", "ScheduledMachines"])
+def test_an_unknown_controller_is_answered_with_the_nearest_and_all_known(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"'{name}'; did you mean scheduledmachine\? known: .*timebasedspot"):
+        options.controllers([name])
+
+
+def test_an_unknown_controller_like_no_other_gets_no_guess() -> None:
+    with pytest.raises(ConfigError, match="unknown kind 'zzz'; known: "):
+        options.controllers(["zzz"])
+
+
+@pytest.mark.parametrize(
+    ("given_", "chosen"), [((), None), ((" ",), None), (("b,a", "a"), ("a", "b")), (("team-7",), ("team-7",))]
+)
+def test_namespaces_default_to_all(given_: tuple[str, ...], chosen: tuple[str, ...] | None) -> None:
+    assert options.namespaces(given_) == chosen
+
+
+@pytest.mark.parametrize("name", ["Prod", "a.b", "-a", "a-", "a_b", "x" * 64, "ä"])
+def test_what_cannot_be_a_namespace_is_quoted(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"--namespaces: '{name}'"):
+        options.namespaces([name])
+
+
+@pytest.mark.parametrize(
+    ("given_", "controllers", "name"),
+    [
+        (None, ["timebasedspotschedule", "scheduledmachine"], "5spot-leader"),
+        (None, ["timebasedspotschedule"], "5spot-timebasedspotschedule-leader"),
+        (None, ["timebasedspotschedule", "manualschedule"], "5spot-manualschedule-timebasedspotschedule-leader"),
+        ("mine", ["scheduledmachine"], "mine"),
+        ("", ["scheduledmachine"], "5spot-leader"),
+    ],
+)
+def test_the_lease_is_the_one_of_5_spot_when_machines_are_among_the_work(
+    given_: str | None, controllers: list[str], name: str
+) -> None:
+    assert options.lease_name(given_, controllers) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [(None, None), ("", None), ("v1beta2", "v1beta2"), ("cluster.x-k8s.io/v1beta1", "v1beta1"), ("v1", "v1")],
+)
+def test_the_version_of_cluster_api_may_come_with_its_group(text: str | None, version: str | None) -> None:
+    assert options.api_version(text) == version
+
+
+@given(st.from_regex(r"[a-z0-9/.-]+", fullmatch=True))
+def test_any_text_is_a_version_or_refused_with_its_variable(text: str) -> None:
+    refusal, version = "", None
+    try:
+        version = options.api_version(text)
+    except ConfigError as error:
+        refusal = str(error)
+    assert "CAPI_MACHINE_API_VERSION" in refusal or version is None or version.startswith("v")
