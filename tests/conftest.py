@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import asyncio
 import os
 import shutil
 from collections.abc import Callable, Iterator
