@@ -96,9 +96,10 @@ class Actor:
             case PatchMachine() if machines is not None:
                 await self._patch(s, step, machines, outcome)
             case DeleteMachine() if machines is not None:
-                await self._delete(machines, step.machine.head.name, step.machine.head.uid, s, outcome)
+                head = step.machine.head
+                outcome.refused = await self._delete(machines, head.name, head.uid, s, outcome)
             case DeleteChildren():
-                await _together(
+                outcome.refused = await _together(
                     self._delete(child.resource, child.head.name, child.head.uid, s, outcome) for child in step.children
                 )
             case DropFinalizer():
@@ -122,7 +123,9 @@ class Actor:
             outcome.refused = await self._rehearse(machines, wanted)
             if outcome.refused is not None:
                 return
-        await _together(self._create_child(s, templates[slot], body, slot, outcome) for slot in step.slots)
+        outcome.refused = await _together(
+            self._create_child(s, templates[slot], body, slot, outcome) for slot in step.slots
+        )
         if outcome.refused is not None:
             return
         try:
@@ -137,7 +140,8 @@ class Actor:
             # B2.7: a machine without its taints must not take work, so it goes at once.
             outcome.taints_lost = created.head.uid
             outcome.refused = Refused(Reason.NODE_TAINTS_UNSUPPORTED, _TAINTS_REMEDY, stalled=True)
-            await self._delete(machines, created.head.name, created.head.uid, s, outcome)
+            undone = await self._delete(machines, created.head.name, created.head.uid, s, outcome)
+            outcome.refused = undone or outcome.refused
             return
         outcome.machine = read_machine(created)
 
@@ -156,19 +160,19 @@ class Actor:
 
     async def _create_child(
         self, s: Snapshot, resource: Resource, body: Mapping[str, Any], slot: Slot, outcome: Outcome
-    ) -> None:
+    ) -> Refused | None:
         embedded = build_embedded(body, _FIELDS[slot])
         try:
             created = await self._client.create(resource, embedded)
         except AlreadyExistsError as error:
-            outcome.refused = await self._taken(s, resource, error)
+            return await self._taken(s, resource, error)
         except (ForbiddenError, InvalidError, BadRequestError, NotFoundError) as error:
-            outcome.refused = _refusal(error, Reason.MACHINE_CREATION_FAILED, conceal(error, embedded).message)
+            return _refusal(error, Reason.MACHINE_CREATION_FAILED, conceal(error, embedded).message)
         except ApiError as error:
             # Without the first error as its cause, which would be told with it.
             raise conceal(error, embedded) from None
-        else:
-            outcome.children[slot] = Child(slot, resource, created.head, ours=True)
+        outcome.children[slot] = Child(slot, resource, created.head, ours=True)
+        return None
 
     async def _taken(self, s: Snapshot, resource: Resource, error: AlreadyExistsError) -> Refused:
         """Whose object has the name: ours means that a cache was behind, and the key runs again."""
@@ -211,25 +215,31 @@ class Actor:
         except (ForbiddenError, InvalidError, BadRequestError) as error:
             outcome.refused = _refusal(error, Reason.MACHINE_DELETION_FAILED)
 
-    async def _delete(self, resource: Resource, name: str, uid: str, s: Snapshot, outcome: Outcome) -> None:
+    async def _delete(self, resource: Resource, name: str, uid: str, s: Snapshot, outcome: Outcome) -> Refused | None:
         try:
             left = await self._client.delete(
                 resource, Key(s.head.namespace, name), uid=uid, propagation=Propagation.BACKGROUND
             )
         except NotFoundError:
-            return
+            return None
         except (ForbiddenError, InvalidError, BadRequestError) as error:
-            outcome.refused = _refusal(error, Reason.MACHINE_DELETION_FAILED)
-            return
+            return _refusal(error, Reason.MACHINE_DELETION_FAILED)
         if left is not None:
             outcome.vanished = False
+        return None
 
 
-async def _together(requests: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Wait for all, so that none is left under way, then raise the first error, if any."""
-    for result in await asyncio.gather(*requests, return_exceptions=True):
-        if result is not None:
+async def _together(requests: Iterable[Coroutine[Any, Any, Refused | None]]) -> Refused | None:
+    """Wait for all, so that none is left under way, and raise the first error, if any.
+
+    Of several refusals the answer is the first in the order of the requests: told in turns, they would look like a
+    new trouble each time, and the wait before the next try would never grow.
+    """
+    results = await asyncio.gather(*requests, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
             raise result
+    return next((result for result in results if isinstance(result, Refused)), None)
 
 
 def _refusal(error: ApiError, reason: str, message: str | None = None) -> Refused:
@@ -245,6 +255,9 @@ def _refusal(error: ApiError, reason: str, message: str | None = None) -> Refuse
 
 
 def _remedy(error: ApiError) -> str:
+    # A policy and a webhook may answer with any code; only their words tell them from the server's own validation.
+    if "denied request" in error.message or "denied the request" in error.message:
+        return "ask whoever runs that admission rule"
     if isinstance(error, ForbiddenError):
         if "exceeded quota" in error.message:
             return "raise the quota or free some of it"
