@@ -98,8 +98,8 @@ def test_b1_16_a_delete_that_is_refused_is_an_error_and_tried_again_on_a_relevan
         scene.active(False)
         status = scene.wait_phase("Error", "MachineDeletionFailed")
         assert words in status["message"]
-        assert "delete machines" in status["message"], "what was tried"
-        assert "admission rule" in status["message"] or "correct the spec" in status["message"]
+        assert f"delete machines.cluster.x-k8s.io {scene.namespace}/web" in status["message"], "the object"
+        assert status["message"].endswith("; ask whoever runs that admission rule"), "the remedy"
         assert scene.condition("Stalled")["status"] == "True"
         assert "shutdownRequestedTime" in status
         assert status["machineRef"]["uid"] == scene.machine()["metadata"]["uid"]

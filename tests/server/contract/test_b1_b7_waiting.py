@@ -1,0 +1,319 @@
+"""B1.7, B1.16, B1.22, B7.1: what happens by itself after a wait, with waits of seconds instead of minutes."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from controlplane import ControlPlane, read_crds
+from controlplane.audit import select
+from fivespot.controllers.scheduledmachine import Timings
+from support import eventually, make_namespace
+from support.manager import MANAGER_USER, MANIFESTS, install, manager_in_process
+from support.providers import ProviderKind
+from support.refusing import machine_quota, right_missing
+from support.scene import BOOTSTRAP, INFRASTRUCTURE, MACHINES, Scene
+
+TIMINGS = Timings(
+    refusal_base=1.0,
+    refusal_cap=4.0,
+    refusal_jitter=0.1,
+    reference_grace=3.0,
+    replacement_base=1.0,
+    replacement_cap=3.0,
+    replacement_reset=3.5,
+)
+
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    """A server without a manager."""
+    with ControlPlane(crds=read_crds(MANIFESTS / "crds")) as plane:
+        install(plane)
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def played(plane: ControlPlane) -> ProviderKind:
+    kind = ProviderKind(plane.api, "Played")
+    kind.install()
+    return kind
+
+
+@pytest.fixture
+def scene(request: pytest.FixtureRequest, plane: ControlPlane, played: ProviderKind) -> Scene:
+    """A namespace of this test's own, which stays: the next manager finds it, as any does."""
+    namespace = make_namespace(plane.api, request.node.name)
+    played.create(namespace, active=False)
+    return Scene(plane.api, namespace, played)
+
+
+@pytest.fixture
+def quick(plane: ControlPlane) -> Iterator[None]:
+    """A manager in this process, for which a minute is a second."""
+    with manager_in_process(plane, TIMINGS):
+        yield
+
+
+def tries(plane: ControlPlane, since: int, scene: Scene, verb: str, resource: str) -> list[datetime]:
+    """When the manager tried it."""
+    events = select(plane.audit(since=since), user=MANAGER_USER, verbs=verb, namespace=scene.namespace)
+    return [datetime.fromisoformat(e["requestReceivedTimestamp"]) for e in select(events, resource=resource)]
+
+
+@pytest.mark.usefixtures("quick")
+def test_b1_7_a_refused_creation_is_tried_again_after_waits_that_double_up_to_a_limit(
+    scene: Scene, plane: ControlPlane
+) -> None:
+    machine_quota(scene.api, scene.namespace, 0)
+    scene.create()
+    scene.wait_phase("Inactive")
+    mark = plane.audit_log.mark()
+    scene.active(True)
+    scene.wait_phase("Error", "MachineCreationFailed")
+    made = eventually(lambda: at_least(5, tries(plane, mark, scene, "create", "machines")), 30, what="five tries")
+    waits = [(after - before).total_seconds() for before, after in pairwise(made)]
+    # Each is 1, 2, 4 and 4 seconds, less a tenth at most; how much later it comes depends on the machine.
+    for wait, least in zip(waits, (0.9, 1.8, 3.6, 3.6), strict=False):
+        assert wait >= least, waits
+    machine_quota(scene.api, scene.namespace, 1)
+    eventually(lambda: scene.child(MACHINES), 30, what="the Machine, without anybody's doing")
+    scene.wait_phase("Active", "MachineCreated")
+    for resource in ("standinbootstraps", "standinmachines"):
+        assert len(tries(plane, mark, scene, "create", resource)) == 1, "what was made is kept for the next try"
+
+
+def at_least(number: int, found: list[datetime]) -> list[datetime]:
+    assert len(found) >= number, found
+    return found
+
+
+@pytest.mark.usefixtures("quick")
+def test_b1_7_a_right_that_is_missing_is_named_and_its_return_is_found_out(scene: Scene) -> None:
+    with right_missing(scene.api, "create", "infrastructure.cluster.x-k8s.io", "standinmachines") as restore:
+        scene.create()
+        scene.active(True)
+        status = scene.wait_phase("Error", "MachineCreationFailed")
+        assert f"create standinmachines.infrastructure.cluster.x-k8s.io {scene.namespace}/web" in status["message"]
+        assert f'User "{MANAGER_USER}" cannot create resource "standinmachines"' in status["message"]
+        assert "grant the right to the controller's ServiceAccount (see manifests/rbac)" in status["message"]
+        assert scene.condition("Stalled")["status"] == "True"
+        assert scene.child(MACHINES) is None, "a Machine whose objects are not there would never go"
+        restore()
+    scene.wait_made(30)
+    scene.wait_phase("Active", "MachineCreated")
+    assert scene.condition("Stalled") == {}
+
+
+@pytest.mark.usefixtures("quick")
+def test_b1_16_a_delete_without_the_right_is_tried_again_by_itself(scene: Scene, plane: ControlPlane) -> None:
+    scene.create()
+    scene.active(True)
+    scene.wait_made()
+    scene.wait_phase("Active")
+    mark = plane.audit_log.mark()
+    with right_missing(scene.api, "delete", "cluster.x-k8s.io", "machines") as restore:
+        scene.active(False)
+        status = scene.wait_phase("Error", "MachineDeletionFailed")
+        assert f'User "{MANAGER_USER}" cannot delete resource "machines"' in status["message"]
+        assert "grant the right" in status["message"]
+        assert scene.condition("Stalled")["status"] == "True"
+        eventually(lambda: at_least(2, tries(plane, mark, scene, "delete", "machines")), 30, what="a second try")
+        assert scene.child(BOOTSTRAP) is not None
+        assert scene.child(INFRASTRUCTURE) is not None
+        restore()
+    scene.wait_gone(30)
+    scene.wait_phase("Inactive", "ScheduleInactive")
+    assert scene.condition("Stalled") == {}
+
+
+@pytest.mark.usefixtures("quick")
+def test_b1_16_leftovers_that_may_not_be_deleted_are_an_error_and_tried_again(scene: Scene) -> None:
+    scene.create()
+    scene.active(True)
+    scene.wait_made()
+    scene.wait_phase("Active")
+    with right_missing(scene.api, "delete", "bootstrap.cluster.x-k8s.io", "standinbootstraps") as restore:
+        scene.edit(killSwitch=True)
+        status = scene.wait_phase("Error", "MachineDeletionFailed")
+        assert "delete standinbootstraps.bootstrap.cluster.x-k8s.io" in status["message"]
+        eventually(lambda: scene.child(MACHINES) is None, what="the Machine is gone all the same")
+        assert scene.child(BOOTSTRAP) is not None
+        restore()
+    scene.wait_gone(30)
+    scene.wait_phase("Terminated", "KillSwitchActivated")
+
+
+@pytest.mark.usefixtures("quick")
+def test_b1_22_a_reference_that_does_not_resolve_in_time_takes_the_machine(scene: Scene, plane: ControlPlane) -> None:
+    scene.create(gracefulShutdownTimeout="0s")
+    scene.active(True)
+    scene.wait_made()
+    scene.wait_phase("Active")
+    mark = plane.audit_log.mark()
+    scene.edit(schedule=scene.provider.reference("misspelt"))
+
+    def in_grace() -> dict[str, Any]:
+        status = scene.status
+        assert status["phase"] == "ShuttingDown"
+        assert "nextCleanup" in status
+        return status
+
+    status = eventually(in_grace, what="a grace period")
+    begun, due = (datetime.fromisoformat(status[name]) for name in ("shutdownRequestedTime", "nextCleanup"))
+    assert due - begun == timedelta(seconds=TIMINGS.reference_grace)
+    scene.wait_gone(30)
+    status = scene.wait_phase("Inactive", "ProviderNotFound")
+    assert status["inSchedule"] is False
+    assert len(scene.events("ScheduleReferenceUnresolved")) == 1
+    assert tries(plane, mark, scene, "delete", "machines")[0] >= due
+
+
+def lose(scene: Scene) -> Json:
+    """Make the Machine vanish; status once that was counted."""
+    uid = scene.machine()["metadata"]["uid"]
+    scene.api.delete(*MACHINES, scene.name, scene.namespace)
+
+    def counted() -> Json:
+        status = scene.status
+        assert status["replacements"]["uid"] == uid, status
+        assert "machineRef" not in status or status["machineRef"]["uid"] != uid, status
+        return status
+
+    return eventually(counted, what="the loss is counted")
+
+
+def due(status: Json) -> datetime:
+    """When the replacement comes, as status tells it."""
+    found = re.fullmatch(r"replacement (\d+) is created at (\S+); each loss doubles the wait", status["message"])
+    assert found is not None, status
+    assert int(found[1]) == status["replacements"]["count"]
+    return datetime.fromisoformat(found[2])
+
+
+def noted(status: Json) -> datetime:
+    return datetime.fromisoformat(status["replacements"]["lastTime"])
+
+
+def wait_replaced(scene: Scene, not_before: datetime) -> None:
+    eventually(lambda: scene.child(MACHINES), 30, what="a new Machine")
+    made = datetime.fromisoformat(scene.machine()["metadata"]["creationTimestamp"])
+    assert made >= not_before, "the server's clock and the manager's are the same here"
+    scene.wait_phase("Active")
+
+
+def report_ready(scene: Scene, *, ready: bool) -> None:
+    """What Cluster API reports, with the instant at which it changed."""
+    condition = {
+        "type": "Ready",
+        "status": "True" if ready else "False",
+        "reason": "Ready" if ready else "NodeNotReady",
+        "message": "",
+        "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    scene.api.patch_status(*MACHINES, scene.name, scene.namespace, {"conditions": [condition]})
+    eventually(lambda: scene.status["ready"] is ready, what="it is mirrored")
+
+
+@pytest.mark.usefixtures("quick")
+def test_b7_1_each_replacement_waits_twice_as_long_until_readiness_has_lasted(scene: Scene) -> None:
+    scene.create()
+    scene.active(True)
+    scene.wait_made()
+    scene.wait_phase("Active")
+    assert "replacements" not in scene.status
+    for number, seconds in enumerate((1, 2, 3, 3), start=1):
+        status = lose(scene)
+        assert status["replacements"]["count"] == number
+        end = noted(status) + timedelta(seconds=seconds)
+        if seconds > 1:
+            # The first wait may be over on a busy machine before anybody looks.
+            assert due(status) == end, "doubled, up to the limit"
+            assert status["phase"] == "Pending"
+        wait_replaced(scene, end)
+    told = {event["note"].split("(")[1].split(")")[0] for event in scene.events("MachineLost")}
+    assert len(told) == len(scene.events("MachineLost")) == 4, "one Warning for each Machine"
+
+    # The verdict going down and up is no readiness, and no reason to wait either.
+    before = scene.status["replacements"]
+    scene.active(False)
+    scene.wait_gone()
+    assert scene.wait_phase("Inactive")["replacements"] == before
+    scene.active(True)
+    scene.wait_made()
+    assert scene.wait_phase("Active")["replacements"] == before
+
+    # Readiness that does not last is none either.
+    report_ready(scene, ready=True)
+    report_ready(scene, ready=False)
+    until = time.monotonic() + TIMINGS.replacement_reset
+    eventually(lambda: time.monotonic() > until, what="the time that readiness would have had to last")
+    generation = scene.edit(priority=51)["metadata"]["generation"]
+    eventually(lambda: scene.status["observedGeneration"] == generation, what="a run after that")
+    assert scene.status["replacements"] == before
+
+    report_ready(scene, ready=True)
+    assert scene.status["replacements"] == before, "not at once"
+    eventually(lambda: "replacements" not in scene.status, 30, what="lasting readiness takes the brake off")
+    status = lose(scene)
+    assert status["replacements"]["count"] == 1
+    wait_replaced(scene, noted(status) + timedelta(seconds=1))
+
+
+def test_b7_1_the_brake_outlives_the_manager_and_a_loss_during_its_absence_counts(
+    scene: Scene, plane: ControlPlane
+) -> None:
+    slow = replace(TIMINGS, replacement_base=5.0, replacement_cap=60.0)
+    with manager_in_process(plane, slow):
+        scene.create()
+        scene.active(True)
+        scene.wait_made()
+        scene.wait_phase("Active")
+    lost = scene.machine()["metadata"]["uid"]
+    scene.api.delete(*MACHINES, scene.name, scene.namespace)
+    eventually(lambda: scene.child(MACHINES) is None, what="the Machine is gone, and nobody sees it")
+    with manager_in_process(plane, slow):
+        status = scene.wait_phase("Pending", "ReplacementDelayed")
+        assert (status["replacements"]["count"], status["replacements"]["uid"]) == (1, lost)
+        end = due(status)
+    with manager_in_process(plane, slow):
+        wait_replaced(scene, end)
+        assert scene.status["replacements"] == status["replacements"], "counted once"
+    assert len(scene.events("MachineLost")) == 1
+
+
+@pytest.mark.usefixtures("quick")
+def test_b7_1_the_brake_is_on_for_whoever_deletes_machines_and_off_for_our_own_shutdown(scene: Scene) -> None:
+    scene.create()
+    scene.active(True)
+    scene.wait_made()
+    scene.wait_phase("Active")
+    for number, seconds in enumerate((1, 2), start=1):
+        scene.hold_machine()
+        scene.api.delete(*MACHINES, scene.name, scene.namespace)
+        status = scene.wait_phase("ShuttingDown", "MachineDeleting")
+        assert status["replacements"]["count"] == number
+        end = noted(status) + timedelta(seconds=seconds)
+        scene.let_machine_go()
+        wait_replaced(scene, end)
+    # The time that a deletion takes is time in which nothing is made, so it counts as waiting.
+    scene.hold_machine()
+    scene.api.delete(*MACHINES, scene.name, scene.namespace)
+    status = scene.wait_phase("ShuttingDown", "MachineDeleting")
+    # Killed under way, and cleared: what the others began is counted, what we do is not.
+    scene.edit(killSwitch=True)
+    scene.wait_phase("ShuttingDown", "KillSwitchActivated")
+    scene.let_machine_go()
+    scene.wait_phase("Terminated")
+    scene.edit(killSwitch=False)
+    wait_replaced(scene, noted(status) + timedelta(seconds=3))
+    assert scene.status["replacements"]["count"] == 3

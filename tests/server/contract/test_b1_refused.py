@@ -1,0 +1,172 @@
+"""B1.7: a creation that cannot be: who is in the way, what to do, and when it is tried again."""
+
+from __future__ import annotations
+
+import copy
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from controlplane import Api, ControlPlane, stand_in_crds
+from controlplane.audit import select
+from support import eventually
+from support.machines import bootstrap
+from support.manager import MANAGER_USER
+from support.observing import writes
+from support.refusing import foreign, machine_quota, machines_refused
+from support.scene import BOOTSTRAP, CHILDREN, INFRASTRUCTURE, MACHINES, Scene
+
+CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+
+
+def attempts(plane: ControlPlane, since: int, namespace: str, resource: str = "machines") -> int:
+    """How often the manager tried to create one."""
+    made = select(plane.audit(since=since), user=MANAGER_USER, verbs="create", namespace=namespace)
+    return len(select(made, resource=resource))
+
+
+@pytest.mark.parametrize("kind", CHILDREN, ids=[kind[1] for kind in CHILDREN])
+def test_b1_7_a_name_that_a_foreign_object_has_is_an_error_until_that_is_gone(
+    scene: Scene, control_plane: ControlPlane, kind: tuple[str, str]
+) -> None:
+    # Our label alone makes nothing ours.
+    body = foreign(kind, scene.namespace, labels={"5spot.finos.org/scheduled-machine": "web"})
+    theirs = scene.api.create(body)
+    mark = control_plane.audit_log.mark()
+    scene.create()
+    scene.wait_phase("Inactive", "ScheduleInactive")
+    scene.active(True)
+    status = scene.wait_phase("Error", "MachineCreationFailed")
+    assert kind[1] in status["message"], "the object"
+    assert "not ours" in status["message"] or "not controlled by" in status["message"], "the cause"
+    assert "delete it, or create the ScheduledMachine under another name" in status["message"], "the remedy"
+    assert scene.condition("Stalled")["status"] == "True"
+    assert scene.condition("Reconciling") == {}
+    assert [scene.child(other) for other in CHILDREN if other != kind] == [None, None]
+    # Not wanted any more, it is nothing to us.
+    scene.active(False)
+    scene.wait_phase("Inactive", "ScheduleInactive")
+    assert scene.condition("Stalled") == {}
+    scene.active(True)
+    scene.wait_phase("Error", "MachineCreationFailed")
+    found = scene.child(kind)
+    assert found is not None
+    assert found["metadata"]["resourceVersion"] == theirs["metadata"]["resourceVersion"], "never touched"
+    written = [event["verb"] for event in writes(control_plane, mark, scene.namespace)]
+    assert set(written) == {"patch"}, "reports, and not one try"
+    scene.api.delete(*kind, scene.name, scene.namespace)
+    scene.wait_made()
+    scene.wait_phase("Active", "MachineCreated")
+    assert scene.condition("Stalled") == {}
+
+
+def test_b1_7_a_foreign_object_that_comes_while_the_machine_is_up_changes_nothing(scene: Scene) -> None:
+    scene.create()
+    scene.active(True)
+    scene.wait_made()
+    scene.wait_phase("Active")
+    # Somebody takes the bootstrap object away and puts one of their own there.
+    scene.api.delete(*BOOTSTRAP, scene.name, scene.namespace)
+    theirs = scene.api.create(foreign(BOOTSTRAP, scene.namespace))
+    scene.active(False)
+    eventually(lambda: scene.child(MACHINES) is None and scene.child(INFRASTRUCTURE) is None, what="ours are gone")
+    scene.wait_phase("Inactive", "ScheduleInactive")
+    found = scene.child(BOOTSTRAP)
+    assert found is not None
+    assert found["metadata"]["resourceVersion"] == theirs["metadata"]["resourceVersion"]
+
+
+def test_b1_7_an_admission_rule_in_the_way_is_quoted_and_asked_again_only_on_a_relevant_change(
+    scene: Scene, control_plane: ControlPlane
+) -> None:
+    scene.create()
+    scene.wait_phase("Inactive", "ScheduleInactive")
+    words = "machines need a cost centre"
+    mark = control_plane.audit_log.mark()
+    with machines_refused(scene.api, scene.namespace, "CREATE", words):
+        scene.active(True)
+        status = scene.wait_phase("Error", "MachineCreationFailed")
+        assert words in status["message"], "the cause"
+        assert f"create machines.cluster.x-k8s.io {scene.namespace}/web" in status["message"], "the object"
+        assert status["message"].endswith("; ask whoever runs that admission rule"), "the remedy"
+        assert scene.condition("Stalled")["status"] == "True"
+        assert eventually(lambda: scene.events("MachineCreationFailed"), what="an event")[0]["type"] == "Warning"
+        made = scene.child(BOOTSTRAP)
+        assert made is not None, "what was made before the refusal stays for the next try"
+        assert status["bootstrapRef"]["uid"] == made["metadata"]["uid"]
+        # A change elsewhere, which causes a run: no try. The words of the provider are such a change.
+        generation = scene.get()["metadata"]["generation"]
+        scene.provider.status(scene.namespace, observedGeneration=7)
+        scene.api.patch(*BOOTSTRAP, scene.name, scene.namespace, {"metadata": {"labels": {"seen": "yes"}}})
+        # A change of the spec: a try, at once.
+        scene.edit(priority=51)
+        eventually(lambda: attempts(control_plane, mark, scene.namespace) == 2, what="a second try")
+        eventually(lambda: scene.status["observedGeneration"] == generation + 1, what="the second answer is told")
+        # Not wanted: what was made goes away. Wanted again: tried again.
+        scene.active(False)
+        scene.wait_gone()
+        scene.wait_phase("Inactive", "ScheduleInactive")
+        scene.active(True)
+        scene.wait_phase("Error", "MachineCreationFailed")
+        assert attempts(control_plane, mark, scene.namespace) == 3
+    scene.edit(priority=52)
+    scene.wait_made()
+    scene.wait_phase("Active", "MachineCreated")
+    assert scene.condition("Stalled") == {}
+    assert attempts(control_plane, mark, scene.namespace) == 4
+    assert attempts(control_plane, mark, scene.namespace, "standinbootstraps") == 2, "once for each time it was wanted"
+
+
+def test_b1_7_a_quota_in_the_way_may_pass_by_itself_and_does_not_stall(scene: Scene) -> None:
+    machine_quota(scene.api, scene.namespace, 0)
+    scene.create()
+    scene.active(True)
+    status = scene.wait_phase("Error", "MachineCreationFailed")
+    assert "exceeded quota: machines" in status["message"], "the cause"
+    assert f"create machines.cluster.x-k8s.io {scene.namespace}/web" in status["message"], "the object"
+    assert "raise the quota" in status["message"], "the remedy"
+    assert scene.condition("Reconciling")["status"] == "True"
+    assert scene.condition("Stalled") == {}
+    machine_quota(scene.api, scene.namespace, 1)
+    scene.edit(priority=51)
+    scene.wait_made()
+    scene.wait_phase("Active", "MachineCreated")
+
+
+@pytest.fixture
+def late_kind(api: Api) -> Iterator[dict[str, Any]]:
+    """The definition of a bootstrap kind that is not installed yet; it is removed at the end."""
+    definition = copy.deepcopy(next(c for c in stand_in_crds() if c["spec"]["names"]["kind"] == "StandInBootstrap"))
+    kind = f"Late{secrets.token_hex(3).capitalize()}"
+    plural = f"{kind.lower()}s"
+    definition["metadata"]["name"] = f"{plural}.{definition['spec']['group']}"
+    names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
+    definition["spec"]["names"] = names
+    yield definition
+    api.delete(*CRD, definition["metadata"]["name"], missing_ok=True)
+
+
+def test_b1_7_a_kind_that_is_not_installed_is_an_error_until_it_is(
+    scene: Scene, late_kind: dict[str, Any], control_plane: ControlPlane
+) -> None:
+    kind = late_kind["spec"]["names"]["kind"]
+    mark = control_plane.audit_log.mark()
+    scene.create(bootstrapSpec=bootstrap(kind=kind))
+    scene.wait_phase("Inactive", "ScheduleInactive")
+    scene.active(True)
+    status = scene.wait_phase("Error", "MachineCreationFailed")
+    assert f"kind {kind} of group bootstrap.cluster.x-k8s.io is not installed" in status["message"]
+    assert "install its provider, or correct the spec" in status["message"]
+    assert scene.condition("Stalled")["status"] == "True"
+    assert scene.child(INFRASTRUCTURE) is None, "nothing is created before all can be"
+    assert attempts(control_plane, mark, scene.namespace) == 0
+    scene.api.create(late_kind)
+    eventually(lambda: scene.child(MACHINES), what="the Machine, as soon as the kind is there")
+    scene.wait_phase("Active", "MachineCreated")
+    assert scene.condition("Stalled") == {}
+    assert scene.machine()["spec"]["bootstrap"]["configRef"]["kind"] == kind
+    scene.active(False)
+    late = ("bootstrap.cluster.x-k8s.io/v1beta1", kind)
+    eventually(lambda: scene.child(late) is None and scene.child(MACHINES) is None, what="all of it is gone")
