@@ -26,6 +26,7 @@ from fivespot.runtime.reconcile import DONE, Result, ensure_finalizer
 from fivespot.runtime.telemetry import ObjectRef
 
 from .act import Actor, Outcome
+from .brake import DeletionBrake
 from .decide import decide
 from .instants import whole_second
 from .memory import Replaced, StatusMemory, read_memory
@@ -33,7 +34,7 @@ from .metrics import MachineMetrics
 from .model import Answers, Child, Slot, Snapshot
 from .observe import MACHINE_KIND, Observer, named_kinds
 from .ownership import child_is_ours
-from .plan import Ask, CreateChildren, DeleteChildren, Notice, Plan
+from .plan import Ask, CreateChildren, DeleteChildren, DeleteMachine, Notice, Plan, Want
 from .refusals import Refusals, fingerprint
 from .report import apply_refusal, apply_trouble, build_status, display_only, phase_notices
 from .sources import SCHEDULED_MACHINES
@@ -77,6 +78,7 @@ class MachineReconciler:
         self._timings = timings
         self._actor = Actor(context.client, SCHEDULED_MACHINES)
         self._refusals = Refusals(timings, context.chance)
+        self._brake = DeletionBrake(context.settings.max_deletions_per_minute)
         # Small memories of this process; each entry goes with its object.
         self._specs: dict[Key, tuple[str, int, SpecView]] = {}
         self._unreadable: dict[Key, float] = {}
@@ -120,6 +122,7 @@ class MachineReconciler:
         for memory in memories:
             memory.pop(key, None)
         self._refusals.forget(key)
+        self._brake.release(key)
         self._metrics.forget(key)
         self._plans.forget(CONTROLLER, key)
 
@@ -148,7 +151,7 @@ class MachineReconciler:
         notices: list[Notice] = []
         for _ in range(_ROUNDS):
             snapshot = replace(snapshot, answers=answers)
-            plan = decide(snapshot)
+            plan = self._decide(key, snapshot)
             if plan.ask is not None:
                 answers, snapshot = await self._answer(plan.ask, snapshot, answers)
                 continue
@@ -163,6 +166,16 @@ class MachineReconciler:
             notices += plan.notices
             snapshot = self._snapshot(key, obj, body, fresh=fresh)
         raise ConflictError(0, "", "the world kept changing", request=f"reconcile {key}")
+
+    def _decide(self, key: Key, s: Snapshot) -> Plan:
+        """The plan, with the brake on deletions asked only for one that would begin a deletion by schedule."""
+        plan = decide(s)
+        braked = plan.want in (Want.INACTIVE, Want.DISABLED) and not s.head.deleting
+        if not braked or not any(isinstance(step, DeleteMachine) for step in plan.steps):
+            self._brake.release(key)
+            return plan
+        wait = self._brake.wait(key, s.monotonic)
+        return decide(replace(s, deletion_wait=wait)) if wait > 0 else plan
 
     def _snapshot(self, key: Key, obj: Object, body: dict[str, Any], *, fresh: bool = False) -> Snapshot:
         spec, memory = self._spec(key, obj, body), read_memory(body)

@@ -80,7 +80,7 @@ def _grace(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Pla
         grace = max(grace, timedelta(seconds=s.timings.reference_grace))
     due = begun + grace
     if not grace or due <= s.now:
-        return _delete(s, belief, want, machine, begun)
+        return (_braked if s.deletion_wait > 0 else _delete)(s, belief, want, machine, begun)
     if never_resolved:
         notices = (_unresolved_notice(s, machine, due),)
     return replace(
@@ -91,6 +91,17 @@ def _grace(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Pla
         next_cleanup=due,
         notices=notices,
         wake=due,
+    )
+
+
+def _braked(s: Snapshot, belief: Belief, want: Want, machine: MachineView, begun: datetime) -> Plan:
+    """B8.3: the kill switch and deletions that people ask for do not come here."""
+    return replace(
+        _base(s, belief, want, machine),
+        reason=Reason.DELETION_RATE_LIMITED,
+        message="waiting for its turn: the manager begins only so many deletions a minute (--max-deletions-per-minute)",
+        shutdown_requested=begun,
+        wake=s.now + timedelta(seconds=s.deletion_wait),
     )
 
 

@@ -164,6 +164,7 @@ class Snapshot:
     :param unreadable_for: seconds that the provider has been unreadable, 0 when it is not.
     :param fresh: the object never had our finalizer before this run, so no child can exist yet.
     :param force_finalizer: let go of an overdue deletion instead of waiting on.
+    :param deletion_wait: seconds for which the administrator's brake holds a deletion by schedule back.
     """
 
     now: datetime
@@ -178,6 +179,7 @@ class Snapshot:
     unreadable_for: float = 0.0
     fresh: bool = False
     force_finalizer: bool = False
+    deletion_wait: float = 0.0
 
     @property
     def machine(self) -> MachineView | None:
