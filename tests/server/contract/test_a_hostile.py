@@ -19,6 +19,8 @@ from support.scene import Scene
 MEBIBYTE = 1 << 20
 MARK = "\u0416"
 """A letter of two bytes that no text of ours holds, so that what was copied can be counted."""
+LETTERS = 9 * MEBIBYTE // 20
+"""As many of them as a request may hold, in which each is written as six characters."""
 
 NO_VERDICT: dict[str, dict[str, Any]] = {
     "text": {"active": "true"},
@@ -113,8 +115,8 @@ def hostile_statuses() -> Iterator[dict[str, Any]]:
     yield {"conditions": [{"type": "Ready", "status": long}]}
     yield {"conditions": [{"type": f"Other{n}", "status": "True", "message": MARK * 45} for n in range(8_000)]}
     yield {"active": False, "conditions": None, "garbage": {f"key{n}": [MARK * 25, n, None] for n in range(12_000)}}
-    yield {"active": True, "garbage": None, "lastTransitionTime": MARK * (MEBIBYTE // 2)}
-    yield {"active": MARK * (MEBIBYTE // 2), "lastTransitionTime": None}
+    yield {"active": True, "garbage": None, "lastTransitionTime": MARK * LETTERS}
+    yield {"active": MARK * LETTERS, "lastTransitionTime": None}
 
 
 def test_a13_a_status_of_a_mebibyte_leaves_a_kibibyte_at_most_and_no_control_characters(

@@ -15,8 +15,6 @@ from support.providers import ProviderKind
 from support.rights import may_read_definitions, may_read_providers
 from support.scene import MACHINES, Scene
 
-DEFAULT_REPORT_SECONDS = 30
-
 
 def make_kind(api: Api, kind: str) -> ProviderKind:
     made = ProviderKind(api, kind)
@@ -51,11 +49,14 @@ def test_a15_a_forbidden_list_begins_nothing_reports_nothing_at_first_and_delays
     disabled = named(api, namespace, denied, "disabled", active=True)
     closing = named(api, namespace, denied, "closing", active=True, gracefulShutdownTimeout="1h")
     idle = named(api, namespace, denied, "idle", active=False)
+    returning = named(api, namespace, denied, "returning", active=True, enabled=False)
+    moved = named(api, namespace, readable, "moved", active=True)
     with ManagerProcess(plane) as manager:
-        for scene in (other, held, killed, disabled, closing):
+        for scene in (other, held, killed, disabled, closing, moved):
             scene.wait_made()
             scene.wait_phase("Active")
         idle.wait_phase("Inactive")
+        returning.wait_phase("Disabled")
         denied.status(namespace, "closing", active=False)
         closing.wait_phase("ShuttingDown", "GracePeriodActive")
         manager.stop()
@@ -72,6 +73,12 @@ def test_a15_a_forbidden_list_begins_nothing_reports_nothing_at_first_and_delays
         eventually(lambda: unreadable_evaluations(manager) >= 5, what="an evaluation of each")
         assert {scene.name: scene.get()["metadata"]["resourceVersion"] for scene in (held, idle)} == before
         assert {event["objectRef"]["name"] for event in writes(plane, mark, namespace)} == {"other"}
+        assert not [e for scene in (held, idle) for e in scene.events("ProviderUnreadable")]
+        # Nothing is created on the word of a schedule that cannot be read, and no deletion begun for lack of it.
+        returning.edit(enabled=True)
+        counted = unreadable_evaluations(manager)
+        moved.edit(schedule=denied.reference("moved"))
+        eventually(lambda: unreadable_evaluations(manager) > counted, what="an evaluation of the new reference")
         # A6 applies as ever, and what had begun goes on.
         killed.edit(killSwitch=True)
         disabled.edit(enabled=False)
@@ -82,19 +89,13 @@ def test_a15_a_forbidden_list_begins_nothing_reports_nothing_at_first_and_delays
                 scene.wait_phase(phase)
         assert held.machine()["metadata"].get("deletionTimestamp") is None
         assert idle.child(MACHINES) is None
-        for scene in (held, idle):
-            for event in scene.events():
-                assert "Unreadable" not in event["reason"]
+        assert returning.child(MACHINES) is None
+        assert moved.machine()["metadata"].get("deletionTimestamp") is None
+        assert "shutdownRequestedTime" not in moved.status
         kind = {"namespace": namespace, "kind": "Denied"}
         metrics = manager.metrics()
         assert total(metrics, "fivespot_spot_schedule_resolutions_total", **kind) == 0
         assert total(metrics, "fivespot_spot_schedule_resolution_errors_total", **kind) == 0
-        # Readable again: the verdicts of meanwhile count.
-        may_read_providers(api, ["*"])
-        held.wait_gone(60)
-        idle.wait_made(60)
-        closing.wait_phase("Inactive")
-        held.wait_condition("SpotScheduleResolved", "True", "Resolved")
         assert manager.exit_code is None
 
 
