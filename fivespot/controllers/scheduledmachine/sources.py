@@ -28,6 +28,7 @@ __all__ = [
     "kept_part_changed",
     "own_spec_changed",
     "phase_of",
+    "schedule_changed",
     "schedule_value",
 ]
 
@@ -82,8 +83,11 @@ def own_spec_changed(change: Change) -> bool:
 
 def kept_part_changed(change: Change) -> bool:
     """Whether the part of an object that is kept, or its owners, labels or deletion, changed by another hand."""
-    if _reported_already(change):
-        return False
+    return not _reported_already(change) and schedule_changed(change)
+
+
+def schedule_changed(change: Change) -> bool:
+    """The same, whoever changed it: a provider that runs in this process writes its verdicts as we write ours."""
     old = change.old
     if change.type is not ChangeType.MODIFIED or old is None:
         return True

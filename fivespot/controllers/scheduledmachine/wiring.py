@@ -28,6 +28,7 @@ from .sources import (
     kept_part_changed,
     own_spec_changed,
     phase_of,
+    schedule_changed,
     schedule_value,
 )
 from .timings import RETRIES, Timings
@@ -115,7 +116,7 @@ class _Wiring:
         return self._machines.keys_by_index(INDEX_CLUSTER, f"{change.key.namespace}/{change.key.name}")
 
     def _provider_changed(self, group_kind: GroupKind, change: Change) -> None:
-        if kept_part_changed(change):
+        if schedule_changed(change):
             value = schedule_value(change.key.namespace, group_kind.kind, change.key.name)
             for key in self._machines.keys_by_index(INDEX_SCHEDULE, value):
                 self.controller.enqueue(key)
