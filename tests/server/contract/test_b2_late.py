@@ -1,0 +1,224 @@
+"""B2.8: writes that arrive late. The gate holds a request of the manager while the world changes under it."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fivespot
+from controlplane import ControlPlane
+from controlplane.audit import select
+from fivespot.runtime.client import Client
+from support import eventually
+from support.children import wait_absent
+from support.gate import Gate
+from support.manager import MANAGER_USER
+from support.refusing import foreign
+from support.scene import BOOTSTRAP, INFRASTRUCTURE, MACHINES, Scene
+
+Json = dict[str, Any]
+
+PLURALS = {MACHINES: "machines", BOOTSTRAP: "standinbootstraps", INFRASTRUCTURE: "standinmachines"}
+
+
+def gate(plane: ControlPlane, scene: Scene, kind: tuple[str, str], operation: str) -> Gate:
+    return Gate(plane, scene.namespace, [(kind[0].partition("/")[0], PLURALS[kind])], [operation])
+
+
+def codes(plane: ControlPlane, mark: int, scene: Scene, kind: tuple[str, str], verb: str) -> list[int]:
+    """How the server answered the manager's requests."""
+    found = select(plane.audit(since=mark), user=MANAGER_USER, verbs=verb, namespace=scene.namespace)
+    return [event["responseStatus"]["code"] for event in select(found, resource=PLURALS[kind])]
+
+
+def exchange(scene: Scene, kind: tuple[str, str]) -> Json:
+    """Another object takes the place of ours."""
+    scene.api.delete(*kind, scene.name, scene.namespace)
+    eventually(lambda: scene.child(kind) is None, what="ours is gone")
+    return scene.api.create(foreign(kind, scene.namespace, labels={"whose": "another"}))
+
+
+def test_b2_8_a_late_delete_of_the_machine_hits_no_other_of_that_name(
+    scene: Scene, control_plane: ControlPlane
+) -> None:
+    scene.create()
+    scene.active(True)
+    scene.wait_made()
+    with gate(control_plane, scene, MACHINES, "DELETE") as held:
+        mark = control_plane.audit_log.mark()
+        scene.active(False)
+        assert held.held()["oldObject"]["metadata"]["name"] == "web"
+        another = exchange(scene, MACHINES)
+        held.release()
+        scene.wait_phase("Inactive", "ScheduleInactive")
+    assert codes(control_plane, mark, scene, MACHINES, "delete") == [409]
+    assert scene.child(MACHINES) == another
+    wait_absent(scene, BOOTSTRAP, INFRASTRUCTURE)
+
+
+@pytest.mark.parametrize("kind", [BOOTSTRAP, INFRASTRUCTURE], ids=["bootstrap", "infrastructure"])
+def test_b2_8_a_late_delete_of_a_leftover_hits_no_other_of_that_name(
+    scene: Scene, control_plane: ControlPlane, kind: tuple[str, str]
+) -> None:
+    scene.create()
+    scene.active(True)
+    scene.wait_made()
+    with gate(control_plane, scene, kind, "DELETE") as held:
+        mark = control_plane.audit_log.mark()
+        scene.active(False)
+        held.held()
+        another = exchange(scene, kind)
+        held.release()
+        scene.wait_phase("Inactive", "ScheduleInactive")
+    assert codes(control_plane, mark, scene, kind, "delete") == [409]
+    assert scene.child(kind) == another
+    assert [scene.child(other) for other in PLURALS if other != kind] == [None, None]
+
+
+@pytest.mark.parametrize("kind", list(PLURALS), ids=list(PLURALS.values()))
+def test_b2_8_a_late_create_finds_the_name_taken_and_says_so(
+    scene: Scene, control_plane: ControlPlane, kind: tuple[str, str]
+) -> None:
+    scene.create()
+    scene.wait_phase("Inactive", "ScheduleInactive")
+    with gate(control_plane, scene, kind, "CREATE") as held:
+        mark = control_plane.audit_log.mark()
+        scene.active(True)
+        assert held.held()["name"] == "web", "a name of the server's choice could come twice"
+        another = scene.api.create(foreign(kind, scene.namespace))
+        held.release()
+        status = scene.wait_phase("Error", "MachineCreationFailed")
+    assert "not ours" in status["message"] or "not controlled by" in status["message"]
+    assert codes(control_plane, mark, scene, kind, "create") == [409]
+    assert scene.child(kind) == another
+    assert kind == MACHINES or scene.child(MACHINES) is None, "the Machine comes last"
+
+
+def test_b2_8_a_create_that_was_overtaken_by_the_schedule_is_taken_back(
+    scene: Scene, control_plane: ControlPlane
+) -> None:
+    scene.create()
+    scene.wait_phase("Inactive", "ScheduleInactive")
+    with gate(control_plane, scene, MACHINES, "CREATE") as held:
+        scene.active(True)
+        held.held()
+        scene.active(False)
+        scene.edit(killSwitch=True)
+        held.release()
+        scene.wait_phase("Terminated", "KillSwitchActivated")
+    scene.wait_gone()
+
+
+@pytest.mark.parametrize("change", ["exchanged", "edited"])
+def test_b2_8_a_late_patch_changes_neither_another_object_nor_a_later_state(
+    scene: Scene, control_plane: ControlPlane, change: str
+) -> None:
+    scene.create()
+    scene.active(True)
+    scene.wait_made()
+    scene.wait_phase("Active")
+    with gate(control_plane, scene, MACHINES, "UPDATE") as held:
+        mark = control_plane.audit_log.mark()
+        scene.edit(killSwitch=True)
+        held.held()
+        if change == "exchanged":
+            another = exchange(scene, MACHINES)
+        else:
+            metadata = {"annotations": {"example.com/theirs": "kept"}, "finalizers": ["machine.cluster.x-k8s.io"]}
+            scene.api.patch(*MACHINES, "web", scene.namespace, {"metadata": metadata})
+        held.release()
+        if change == "exchanged":
+            scene.wait_phase("Terminated", "KillSwitchActivated")
+            assert scene.child(MACHINES) == another
+            assert codes(control_plane, mark, scene, MACHINES, "patch") == [409]
+        else:
+            eventually(lambda: "deletionTimestamp" in scene.machine()["metadata"], what="it was tried again")
+            metadata = scene.machine()["metadata"]
+            assert metadata["annotations"]["example.com/theirs"] == "kept"
+            assert "machine.cluster.x-k8s.io/exclude-node-draining" in metadata["annotations"]
+            assert codes(control_plane, mark, scene, MACHINES, "patch") == [409, 200]
+            scene.let_machine_go()
+            scene.wait_gone()
+
+
+def test_b2_8_a_late_report_is_not_written_over_a_later_one(scene: Scene, control_plane: ControlPlane) -> None:
+    scene.create()
+    scene.wait_phase("Inactive", "ScheduleInactive")
+    with Gate(control_plane, scene.namespace, [("5spot.finos.org", "scheduledmachines/status")], ["UPDATE"]) as held:
+        mark = control_plane.audit_log.mark()
+        scene.edit(enabled=False)
+        held.held()
+        theirs = [{"type": "Audited", "status": "True", "reason": "ByHand", "message": ""}]
+        at = {"lastTransitionTime": "2026-11-01T00:00:00Z"}
+        conditions = scene.status["conditions"] + [{**each, **at} for each in theirs]
+        scene.api.patch_status(
+            "5spot.finos.org/v1beta1", "ScheduledMachine", "web", scene.namespace, {"conditions": conditions}
+        )
+        held.release()
+        scene.wait_phase("Disabled", "ScheduleDisabled")
+        assert scene.condition("Audited")["reason"] == "ByHand"
+    sent = select(control_plane.audit(since=mark), user=MANAGER_USER, verbs="patch", namespace=scene.namespace)
+    answers = [event["responseStatus"]["code"] for event in select(sent, subresource="status")]
+    assert answers == [409, 200]
+
+
+# What the code can say at all --------------------------------------------------------------------------------------
+
+
+@functools.cache
+def nodes() -> list[tuple[str, ast.Call | ast.Constant]]:
+    """Every call and every constant of the product, with its file."""
+    root = Path(fivespot.__file__).parent
+    return [
+        (str(path.relative_to(root)), node)
+        for path in sorted(root.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call | ast.Constant)
+    ]
+
+
+def calls(name: str) -> Iterator[tuple[str, ast.Call]]:
+    """Calls of a function or method of that name anywhere in the product, with where."""
+    for file, node in nodes():
+        if isinstance(node, ast.Call):
+            function = node.func
+            called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+            if called == name:
+                yield f"{file}:{node.lineno}", node
+
+
+def constants(text: str) -> set[str]:
+    """Files in which a string constant is this text."""
+    return {file for file, node in nodes() if isinstance(node, ast.Constant) and node.value == text}
+
+
+def test_b2_8_no_delete_without_a_uid_exists_in_the_code() -> None:
+    found = list(calls("delete"))
+    assert found, "the search would find one"
+    for where, call in found:
+        given = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+        assert "uid" in given, f"{where}: {ast.unparse(call)}"
+        assert given["uid"] not in {"''", "None"}, where
+    # And there is no other way to the verb than the one that demands it.
+    assert constants("DELETE") == {"runtime/client/building.py"}
+    assert not constants("deletecollection")
+    uid = inspect.signature(Client.delete).parameters["uid"]
+    assert uid.kind is inspect.Parameter.KEYWORD_ONLY
+    assert uid.default is inspect.Parameter.empty
+
+
+def test_b2_8_every_patch_of_an_object_that_others_write_names_uid_and_version() -> None:
+    found = {where: call for where, call in calls("merge_patch") if not where.startswith("runtime/")}
+    assert len(found) >= 3, "Machine, ScheduledMachine's status, provider's status"
+    for where, call in found.items():
+        assert len(call.args) == 2 or any(keyword.arg == "head" for keyword in call.keywords), where
+    # JSON patches are for finalizers, and those test both first.
+    assert {where.partition(":")[0] for where, _ in calls("json_patch")} == {"runtime/objects/patch.py"}
+    assert not list(calls("apply"))
+    assert not constants("generateName")

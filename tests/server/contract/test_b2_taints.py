@@ -1,0 +1,197 @@
+"""B2.7: taints, rehearsed before anything is created, on a server that takes them and on three that do not."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from controlplane import Api, ApiError, ControlPlane
+from controlplane.audit import select
+from support import eventually
+from support.cluster import unique_name
+from support.machines import taint
+from support.manager import MANAGER_USER
+from support.observing import writes
+from support.refusing import foreign
+from support.scene import BOOTSTRAP, CHILDREN, INFRASTRUCTURE, MACHINES, Scene
+
+Json = dict[str, Any]
+
+ADMISSION = "admissionregistration.k8s.io/v1"
+TAINTS = [taint("example.com/spot", value="yes"), taint("example.com/batch", "NoExecute")]
+FORBIDDEN = "spec.taints: Forbidden: taints are not allowed to be set when the feature gate is disabled"
+STRIP = {
+    "patchType": "JSONPatch",
+    "jsonPatch": {"expression": "[JSONPatch{op: 'remove', path: '/spec/taints'}]"},
+}
+
+
+@contextlib.contextmanager
+def policy(api: Api, namespace: str, kind: str, spec: Json, in_force: Callable[[], bool]) -> Iterator[None]:
+    """An admission policy for the creation of Machines with taints, in one namespace."""
+    name = unique_name("taints")
+    scope = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+    rule = {"apiGroups": ["cluster.x-k8s.io"], "apiVersions": ["*"], "resources": ["machines"]}
+    conditions = [{"name": "tainted", "expression": "has(object.spec.taints)"}, *spec.pop("matchConditions", ())]
+    body = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {**scope, "resourceRules": [{**rule, "operations": ["CREATE"]}]},
+        "matchConditions": conditions,
+        **spec,
+    }
+    actions = {"validationActions": ["Deny"]} if kind.startswith("Validating") else {}
+    bodies = {kind: body, f"{kind}Binding": {"policyName": name, **actions}}
+    for each, content in bodies.items():
+        api.create({"apiVersion": ADMISSION, "kind": each, "metadata": {"name": name}, "spec": content})
+    try:
+        eventually(in_force, 30, what="the policy is in force", poll=0.1)
+        yield
+    finally:
+        for each in bodies:
+            api.delete(ADMISSION, each, name)
+        eventually(lambda: not in_force(), 30, what="the policy is gone", poll=0.1)
+
+
+def tainted(namespace: str, name: str) -> Json:
+    body = foreign(MACHINES, namespace, name)
+    body["spec"]["taints"] = [{**TAINTS[0], "propagation": "Always"}]
+    return body
+
+
+def answered(api: Api, namespace: str, *, dry_run: bool = True) -> Json:
+    """What an administrator gets for a Machine with a taint."""
+    try:
+        return api.create(tainted(namespace, "probe"), dry_run=dry_run)
+    except ApiError as error:
+        return {"refused": str(error)}
+    finally:
+        api.delete(*MACHINES, "probe", namespace, missing_ok=True)
+
+
+def creations(plane: ControlPlane, mark: int, namespace: str) -> list[str]:
+    """What the manager created, in order, with ``rehearsal`` for what it only tried."""
+    return [
+        f"{event['objectRef']['resource']}{' rehearsal' if 'dryRun=All' in event['requestURI'] else ''}"
+        for event in select(writes(plane, mark, namespace), verbs="create")
+    ]
+
+
+def test_b2_7_taints_are_rehearsed_first_and_then_on_the_machine(scene: Scene, control_plane: ControlPlane) -> None:
+    mark = control_plane.audit_log.mark()
+    scene.create(nodeTaints=TAINTS)
+    scene.active(True)
+    scene.wait_made()
+    scene.wait_phase("Active", "MachineCreated")
+    assert scene.machine()["spec"]["taints"] == [{**each, "propagation": "Always"} for each in TAINTS]
+    order = creations(control_plane, mark, scene.namespace)
+    assert order[0] == "machines rehearsal", "before anything else"
+    assert sorted(order[1:3]) == ["standinbootstraps", "standinmachines"]
+    assert order[3:] == ["machines"]
+
+
+def test_b2_7_without_taints_nothing_is_rehearsed(scene: Scene, control_plane: ControlPlane) -> None:
+    mark = control_plane.audit_log.mark()
+    scene.create()
+    scene.active(True)
+    scene.wait_made()
+    scene.wait_phase("Active", "MachineCreated")
+    assert sorted(creations(control_plane, mark, scene.namespace)) == [
+        "machines",
+        "standinbootstraps",
+        "standinmachines",
+    ]
+
+
+def unsupported(scene: Scene) -> None:
+    """Wait for the error that says that taints are not supported, with its remedy."""
+    status = scene.wait_phase("Error", "NodeTaintsUnsupported")
+    assert "MachineTaintPropagation" in status["message"]
+    assert "remove spec.nodeTaints" in status["message"]
+    assert scene.condition("Stalled")["reason"] == "NodeTaintsUnsupported"
+
+
+def rehearsed_only(scene: Scene, plane: ControlPlane, mark: int) -> None:
+    assert set(creations(plane, mark, scene.namespace)) == {"machines rehearsal"}
+    assert [scene.child(kind) for kind in CHILDREN] == [None, None, None]
+
+
+def test_b2_7_a_server_that_refuses_taints_is_an_error_and_nothing_is_created(
+    scene: Scene, control_plane: ControlPlane
+) -> None:
+    api, namespace = scene.api, scene.namespace
+    validations = [{"expression": "false", "message": FORBIDDEN, "reason": "Invalid"}]
+    mark = control_plane.audit_log.mark()
+    with policy(
+        api,
+        namespace,
+        "ValidatingAdmissionPolicy",
+        {"validations": validations},
+        lambda: FORBIDDEN in answered(api, namespace).get("refused", ""),
+    ):
+        scene.create(nodeTaints=TAINTS)
+        scene.active(True)
+        unsupported(scene)
+        assert FORBIDDEN in scene.status["message"], "what the server said"
+        rehearsed_only(scene, control_plane, mark)
+        # The other remedy.
+        scene.edit(nodeTaints=None)
+        scene.wait_made()
+        assert "taints" not in scene.machine()["spec"]
+        scene.wait_phase("Active", "MachineCreated")
+
+
+def test_b2_7_a_server_that_drops_taints_is_an_error_and_nothing_is_created(
+    scene: Scene, control_plane: ControlPlane
+) -> None:
+    api, namespace = scene.api, scene.namespace
+    mark = control_plane.audit_log.mark()
+    with policy(
+        api,
+        namespace,
+        "MutatingAdmissionPolicy",
+        {"mutations": [STRIP], "reinvocationPolicy": "Never"},
+        lambda: "taints" not in answered(api, namespace)["spec"],
+    ):
+        scene.create(nodeTaints=TAINTS)
+        scene.active(True)
+        unsupported(scene)
+        rehearsed_only(scene, control_plane, mark)
+    # The first remedy: the feature is turned on. No event tells of that; an edit asks again.
+    scene.edit(priority=51)
+    scene.wait_made()
+    assert len(scene.machine()["spec"]["taints"]) == 2
+
+
+def test_b2_7_b7_1_a_machine_that_loses_its_taints_after_all_is_deleted_and_the_next_is_braked(
+    scene: Scene, control_plane: ControlPlane
+) -> None:
+    api, namespace = scene.api, scene.namespace
+    mark = control_plane.audit_log.mark()
+    real = {"name": "no-rehearsal", "expression": "!request.dryRun"}
+    with policy(
+        api,
+        namespace,
+        "MutatingAdmissionPolicy",
+        {"mutations": [STRIP], "reinvocationPolicy": "Never", "matchConditions": [real]},
+        lambda: "taints" not in answered(api, namespace, dry_run=False)["spec"],
+    ):
+        scene.create(nodeTaints=TAINTS)
+        scene.active(True)
+        unsupported(scene)
+        eventually(lambda: scene.child(MACHINES) is None, what="the machine without taints is gone")
+        status = scene.wait_phase("Error", "NodeTaintsUnsupported")
+        assert status["replacements"]["count"] == 1
+        assert "machineRef" not in status
+        deleted = select(writes(control_plane, mark, namespace), verbs="delete", user=MANAGER_USER)
+        assert [event["objectRef"]["resource"] for event in deleted] == ["machines"]
+    kept = {kind: scene.child(kind) for kind in (BOOTSTRAP, INFRASTRUCTURE)}
+    mark = control_plane.audit_log.mark()
+    scene.edit(priority=51)
+    # B7: the first replacement waits ten seconds, whatever is edited.
+    scene.wait_phase("Pending", "ReplacementDelayed")
+    assert creations(control_plane, mark, namespace) == []
+    eventually(lambda: scene.child(MACHINES) is not None, 20, what="the next try")
+    assert len(scene.machine()["spec"]["taints"]) == 2
+    assert {kind: scene.child(kind) for kind in kept} == kept, "what was left is used again"
+    assert scene.wait_phase("Active", "MachineCreated")["replacements"]["count"] == 1

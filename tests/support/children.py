@@ -1,0 +1,97 @@
+"""Bootstrap and infrastructure kinds and objects beside the stand-ins, and what Cluster API does to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane import Api
+
+from .scene import BOOTSTRAP, INFRASTRUCTURE, MACHINES, Scene
+from .waiting import eventually
+
+Json = dict[str, Any]
+
+CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+OTHER_BOOTSTRAP = ("bootstrap.cluster.x-k8s.io/v1beta1", "OtherBootstrap")
+OTHER_INFRASTRUCTURE = ("infrastructure.cluster.x-k8s.io/v1beta1", "OtherMachine")
+
+LABEL = "5spot.finos.org/scheduled-machine"
+UID = "5spot.finos.org/scheduled-machine-uid"
+CONTRACT = "cluster.x-k8s.io/v1beta2"
+
+
+class InfrastructureKind:
+    """An infrastructure kind that is installed, labelled and removed while the manager runs."""
+
+    def __init__(self, api: Api, kind: str) -> None:
+        self.api = api
+        self.kind = kind
+        self.group = INFRASTRUCTURE[0].partition("/")[0]
+        self.name = f"{kind.lower()}s.{self.group}"
+
+    @property
+    def spec(self) -> Json:
+        """An embedded object of it."""
+        return {"apiVersion": INFRASTRUCTURE[0], "kind": self.kind, "spec": {}}
+
+    @property
+    def resource(self) -> tuple[str, str]:
+        return INFRASTRUCTURE[0], self.kind
+
+    def install(self, *, labelled: bool = True) -> None:
+        definition = self.api.get(*CRD, f"standinmachines.{self.group}")
+        kind, plural = self.kind, f"{self.kind.lower()}s"
+        names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
+        labels = {CONTRACT: "v1beta1"} if labelled else {}
+        self.api.create(
+            {
+                "apiVersion": CRD[0],
+                "kind": CRD[1],
+                "metadata": {"name": self.name, "labels": labels},
+                "spec": {**definition["spec"], "names": names},
+            }
+        )
+
+    def label(self) -> None:
+        """Declare that it follows Cluster API's contract."""
+        self.api.patch(*CRD, self.name, None, {"metadata": {"labels": {CONTRACT: "v1beta1"}}})
+
+    def remove(self) -> None:
+        self.api.delete(*CRD, self.name, missing_ok=True)
+
+
+def controller_reference(owner: Json) -> Json:
+    """What makes ``owner`` the controller of another object."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def adopt(scene: Scene) -> None:
+    """What Cluster API does with the objects that a new Machine refers to."""
+    metadata = {"ownerReferences": [controller_reference(scene.machine())]}
+    for kind in (BOOTSTRAP, INFRASTRUCTURE):
+        scene.api.patch(*kind, scene.name, scene.namespace, {"metadata": metadata})
+
+
+def let_deleting_machines_go(api: Api, namespace: str) -> None:
+    """What Cluster API does in the end with every Machine of a namespace that is being deleted."""
+    for machine in api.list(*MACHINES, namespace):
+        metadata = machine["metadata"]
+        if "deletionTimestamp" in metadata and metadata.get("finalizers"):
+            api.patch(*MACHINES, metadata["name"], namespace, {"metadata": {"finalizers": None}})
+
+
+def wait_present(scene: Scene, *kinds: tuple[str, str]) -> None:
+    """Wait until an object of each of these kinds exists under the name."""
+    eventually(lambda: all(scene.child(kind) is not None for kind in kinds), what=f"{kinds} exist")
+
+
+def wait_absent(scene: Scene, *kinds: tuple[str, str], timeout: float = 15) -> None:
+    """Wait until none of these kinds has an object under the name."""
+    eventually(lambda: all(scene.child(kind) is None for kind in kinds), timeout, what=f"{kinds} are gone")
