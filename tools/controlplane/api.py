@@ -10,6 +10,7 @@ import http.client
 import json
 import ssl
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,6 +29,8 @@ _CONTENT_TYPE: Mapping[str, str] = {
     "apply": "application/apply-patch+yaml",
 }
 _TIMEOUT_SECONDS = 30.0
+_IDLE_SECONDS = 20.0
+"""The server closes idle connections after a while; a POST on such a one may have arrived and must not be repeated."""
 
 
 class ApiError(Exception):
@@ -48,7 +51,7 @@ class Api:
         self._host, self._port = address.hostname, address.port
         self._ssl = ssl.create_default_context(cafile=str(ca_file))
         self._headers = {"Authorization": f"Bearer {token}", "User-Agent": user_agent, "Accept": "application/json"}
-        self._idle: list[http.client.HTTPSConnection] = []
+        self._idle: list[tuple[float, http.client.HTTPSConnection]] = []
         self._paths: dict[tuple[str, str], tuple[str, bool]] = {}
         self._lock = threading.Lock()
 
@@ -64,7 +67,7 @@ class Api:
         """Closes the idle connections; the client may be used again."""
         with self._lock:
             idle, self._idle = self._idle, []
-        for connection in idle:
+        for _, connection in idle:
             connection.close()
 
     # -- verbs ---------------------------------------------------------------------------------------------------
@@ -181,8 +184,7 @@ class Api:
     def _exchange(
         self, method: str, target: str, payload: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, bytes]:
-        with self._lock:
-            connection = self._idle.pop() if self._idle else None
+        connection = self._take()
         reused = connection is not None
         if connection is None:
             connection = self._connect()
@@ -207,8 +209,19 @@ class Api:
             connection.close()
         else:
             with self._lock:
-                self._idle.append(connection)
+                self._idle.append((time.monotonic(), connection))
         return response.status, raw
+
+    def _take(self) -> http.client.HTTPSConnection | None:
+        """A connection that was in use a moment ago, if there is one."""
+        with self._lock:
+            used, connection = self._idle.pop() if self._idle else (0.0, None)
+        if connection is None or time.monotonic() - used < _IDLE_SECONDS:
+            return connection
+        connection.close()
+        # The last one used is the freshest: the others are older still.
+        self.close()
+        return None
 
     def _connect(self) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(self._host, self._port, timeout=_TIMEOUT_SECONDS, context=self._ssl)
