@@ -213,7 +213,9 @@ class Actor:
         except NotFoundError:
             return
         except (ForbiddenError, InvalidError, BadRequestError) as error:
-            outcome.refused = _refusal(error, Reason.MACHINE_DELETION_FAILED)
+            before_delete = bool(annotations) or step.drain_seconds is not None
+            reason = Reason.MACHINE_DELETION_FAILED if before_delete else Reason.RECONCILE_FAILED
+            outcome.refused = _refusal(error, reason)
 
     async def _delete(self, resource: Resource, name: str, uid: str, s: Snapshot, outcome: Outcome) -> Refused | None:
         try:

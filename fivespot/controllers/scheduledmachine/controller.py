@@ -4,39 +4,37 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import structlog
 
 from fivespot.api import names
 from fivespot.contract import Unreadable
-from fivespot.runtime.cache import Informer, KindState, KindUnknown
+from fivespot.runtime.cache import Informer
 from fivespot.runtime.errors import (
     ApiError,
     ConflictError,
     FivespotError,
-    ForbiddenError,
     NotFoundError,
     TransportError,
 )
 from fivespot.runtime.manager import ManagerContext
-from fivespot.runtime.objects import Key, Object, Resource, Selector, merge_diff, merge_patch
+from fivespot.runtime.objects import Key, Object, Resource
 from fivespot.runtime.reconcile import DONE, Result, ensure_finalizer
-from fivespot.runtime.telemetry import ObjectRef
 
 from .act import Actor, Outcome
 from .brake import DeletionBrake
 from .decide import decide
 from .instants import whole_second
-from .memory import Replaced, StatusMemory, read_memory
+from .memory import Replaced, read_memory
 from .metrics import MachineMetrics
-from .model import Answers, Child, Slot, Snapshot
-from .observe import MACHINE_KIND, Observer, named_kinds
-from .ownership import child_is_ours
-from .plan import Ask, CreateChildren, DeleteChildren, DeleteMachine, Notice, Plan, Want
+from .model import Answers, Slot, Snapshot
+from .observe import MACHINE_KIND, Observer
+from .plan import CreateChildren, DeleteChildren, DeleteMachine, Notice, Plan, Want
 from .refusals import Refusals, fingerprint
-from .report import apply_refusal, apply_trouble, build_status, display_only, phase_notices
+from .report import apply_refusal, apply_trouble
+from .reporting import CONTROLLER, Reporter
+from .searching import Searcher
 from .sources import SCHEDULED_MACHINES
 from .spec import SpecView, read_spec
 from .timings import Timings
@@ -44,7 +42,6 @@ from .wait import remembers
 
 __all__ = ["CONTROLLER", "MachineReconciler"]
 
-CONTROLLER = "scheduledmachine"
 _ROUNDS = 4
 """Decisions in one run: enough to ask a question, delete leftovers and go on, and few enough never to spin."""
 
@@ -67,24 +64,19 @@ class MachineReconciler:
     ) -> None:
         self._client = context.client
         self._clock = context.clock
-        self._chance = context.chance
         self._settings = context.settings
-        self._events = context.events
-        self._plans = context.plans
-        self._kinds = context.cache.kinds
         self._machines = machines
         self._observer = observer
         self._metrics = metrics
         self._timings = timings
+        self._searcher = Searcher(context.client, context.cache.kinds)
         self._actor = Actor(context.client, SCHEDULED_MACHINES)
+        self._reporter = Reporter(context, metrics, timings)
         self._refusals = Refusals(timings, context.chance)
         self._brake = DeletionBrake(context.settings.max_deletions_per_minute)
         # Small memories of this process; each entry goes with its object.
         self._specs: dict[Key, tuple[str, int, SpecView]] = {}
         self._unreadable: dict[Key, float] = {}
-        self._displayed: dict[Key, float] = {}
-        self._swept: dict[Key, str] = {}
-        self._overdue: dict[Key, str] = {}
 
     async def reconcile(self, key: Key) -> Result:
         obj = self._machines.get(key)
@@ -112,19 +104,12 @@ class MachineReconciler:
 
     def forget(self, key: Key) -> None:
         """The object is gone, and with it all that was remembered of it."""
-        memories: tuple[dict[Key, Any], ...] = (
-            self._specs,
-            self._unreadable,
-            self._displayed,
-            self._swept,
-            self._overdue,
-        )
-        for memory in memories:
-            memory.pop(key, None)
+        self._specs.pop(key, None)
+        self._unreadable.pop(key, None)
+        self._searcher.forget(key)
+        self._reporter.forget(key)
         self._refusals.forget(key)
         self._brake.release(key)
-        self._metrics.forget(key)
-        self._plans.forget(CONTROLLER, key)
 
     # One run -----------------------------------------------------------------------------------------------------
 
@@ -143,28 +128,29 @@ class MachineReconciler:
             body = obj.decode()
             snapshot = self._snapshot(key, obj, body, fresh=fresh)
         if fresh:
-            self._swept[key] = obj.head.uid
+            self._searcher.nothing_to_find(key, obj.head.uid)
         elif remembers(snapshot.memory):
-            # Should this status be lost in its turn, another sweep is due.
-            self._swept.pop(key, None)
-        answers = Answers(swept=self._swept.get(key) == obj.head.uid)
+            # Should this status be lost in its turn, another search is due.
+            self._searcher.forget(key)
+        snapshot = replace(snapshot, answers=Answers(swept=self._searcher.searched(key, obj.head.uid)))
         notices: list[Notice] = []
         for _ in range(_ROUNDS):
-            snapshot = replace(snapshot, answers=answers)
             plan = self._decide(key, snapshot)
             if plan.ask is not None:
-                answers, snapshot = await self._answer(plan.ask, snapshot, answers)
+                machines = self._machine_resource(snapshot) if snapshot.world.capi.version else None
+                snapshot = await self._searcher.answer(plan.ask, snapshot, machines)
                 continue
             try:
                 outcome = await self._act(snapshot, obj, plan)
             except (ApiError, TransportError) as error:
-                await self._report_trouble(key, obj, body, snapshot, plan, error)
+                await self._report_trouble(obj, snapshot, plan, error)
                 raise
             plan = self._conclude(snapshot, plan, outcome)
             if not self._goes_on(plan, outcome):
-                return await self._report(key, obj, body, snapshot, plan, outcome, notices)
+                plan = replace(plan, notices=(*notices, *plan.notices))
+                return await self._reporter.report(obj, snapshot, plan, let_go=outcome.let_go)
             notices += plan.notices
-            snapshot = self._snapshot(key, obj, body, fresh=fresh)
+            snapshot = replace(self._snapshot(key, obj, body, fresh=fresh), answers=snapshot.answers)
         raise ConflictError(0, "", "the world kept changing", request=f"reconcile {key}")
 
     def _decide(self, key: Key, s: Snapshot) -> Plan:
@@ -217,63 +203,6 @@ class MachineReconciler:
             and not s.paused
             and not self._settings.dry_run
         )
-
-    async def _answer(self, question: Ask, s: Snapshot, answers: Answers) -> tuple[Answers, Snapshot]:
-        if question is Ask.MACHINE_GONE:
-            uid = s.memory.machine_uid
-            machines = self._machine_resource(s)
-            try:
-                found = await self._client.get(machines, Key(s.head.namespace, s.head.name), metadata_only=True)
-            except NotFoundError as error:
-                if error.reason != "NotFound":
-                    # Not "no such object" but "no such resource": that says nothing about the Machine.
-                    raise ConflictError(0, "", "Machines are not served", request=error.request) from error
-                return replace(answers, gone=answers.gone | {uid}), s
-            if found.head.uid == uid:
-                raise ConflictError(0, "", "the cache of Machines is behind", request=f"read Machine {found.key}")
-            return replace(answers, gone=answers.gone | {uid}), s
-        found_children = await self._sweep(s)
-        self._swept[Key(s.head.namespace, s.head.name)] = s.head.uid
-        known = {(child.group_kind, child.head.uid) for child in s.world.children}
-        extra = tuple(c for c in found_children if (c.group_kind, c.head.uid) not in known)
-        world = replace(s.world, children=s.world.children + extra)
-        return replace(answers, swept=True), replace(s, world=world)
-
-    async def _sweep(self, s: Snapshot) -> list[Child]:
-        """B2.3: list by label every kind that a child can have; used once per object whose status was lost."""
-        template = {gk for _, gk, _ in named_kinds(s.spec, s.memory, None)}
-        selector = Selector.labels({names.LABEL_MACHINE: s.head.name})
-        found: list[Child] = []
-        for slot, groups in (
-            (Slot.BOOTSTRAP, names.BOOTSTRAP_GROUPS),
-            (Slot.INFRASTRUCTURE, names.INFRASTRUCTURE_GROUPS),
-        ):
-            for group in groups:
-                self._kinds.watch_group(group)
-                states = self._kinds.in_group(group)
-                if isinstance(states, KindUnknown):
-                    # What cannot be searched may hold leftovers; nothing is concluded before it can.
-                    raise ConflictError(0, "", states.why, request=f"search {group} for what is left of {s.head.name}")
-                for state in states:
-                    if not state.namespaced or not state.served or state.resource().group_kind in template:
-                        continue
-                    found += await self._list_ours(s, slot, state, selector)
-        return found
-
-    async def _list_ours(self, s: Snapshot, slot: Slot, state: KindState, selector: Selector) -> list[Child]:
-        resource = state.resource()
-        try:
-            objects = await self._client.list(resource, s.head.namespace, selector=selector, metadata_only=True)
-        except (ForbiddenError, NotFoundError) as error:
-            _log.warning("a kind could not be searched for leftovers", kind=str(resource), error=str(error))
-            return []
-        return [
-            Child(slot, resource, found.head, ours=True)
-            for found in objects
-            if child_is_ours(
-                found.head, resource.group_kind, owner_uid=s.head.uid, owner_name=s.head.name, machine=s.machine
-            )
-        ]
 
     async def _act(self, s: Snapshot, obj: Object, plan: Plan) -> Outcome:
         if not plan.steps or self._settings.dry_run:
@@ -329,106 +258,11 @@ class MachineReconciler:
         only_leftovers = bool(plan.steps) and all(isinstance(step, DeleteChildren) for step in plan.steps)
         return only_leftovers and outcome.refused is None and outcome.vanished
 
-    # Reporting ---------------------------------------------------------------------------------------------------
-
-    async def _report(
-        self,
-        key: Key,
-        obj: Object,
-        body: dict[str, Any],
-        s: Snapshot,
-        plan: Plan,
-        outcome: Outcome,
-        notices: list[Notice],
-    ) -> Result:
-        plan = replace(plan, notices=(*notices, *plan.notices))
-        self._metrics.evaluated(s, plan)
-        self._note(key, plan)
-        if plan.overdue and self._overdue.get(key) != s.head.uid:
-            self._overdue[key] = s.head.uid
-            self._metrics.overdue()
-        if outcome.let_go:
-            self._tell(s, list(plan.notices))
-            return Result(phase=plan.phase.value)
-        wake = self._seconds_to(s, plan)
-        if not plan.report:
-            _log.debug("waiting", why=plan.why_waiting)
-            return Result(requeue_after=wake, phase=plan.phase.value)
-        new = build_status(s, plan)
-        change = merge_diff(s.memory.raw, new)
-        if change and not self._settings.dry_run:
-            held = self._display_wait(key, s.memory, new)
-            if held > 0:
-                wake = held if wake is None else min(wake, held)
-            else:
-                await self._write(key, obj, s, plan, change)
-                self._tell(s, phase_notices(s, plan, new))
-        return Result(requeue_after=wake, phase=plan.phase.value)
-
-    async def _report_trouble(
-        self, key: Key, obj: Object, body: dict[str, Any], s: Snapshot, plan: Plan, error: ApiError | TransportError
-    ) -> None:
+    async def _report_trouble(self, obj: Object, s: Snapshot, plan: Plan, error: ApiError | TransportError) -> None:
         """B1.1: a run that does not finish says so. The next comes after a back-off, or at once after a conflict."""
         if isinstance(error, ConflictError):
             return
         after = replace(s, world=self._observer.look(s.head, s.spec, s.memory))
         # A server in trouble may not take the report either; the first error is the one to be raised.
         with contextlib.suppress(ApiError, TransportError):
-            await self._report(key, obj, body, after, apply_trouble(after, plan, error), Outcome(), [])
-
-    async def _write(self, key: Key, obj: Object, s: Snapshot, plan: Plan, change: dict[str, Any]) -> None:
-        patch = merge_patch({"status": change}, obj.head)
-        try:
-            await self._client.patch(SCHEDULED_MACHINES, key, patch, subresource="status")
-        except NotFoundError:
-            return
-        self._metrics.reported(s, plan)
-        self._displayed[key] = self._clock.monotonic()
-        if plan.phase.value != s.memory.phase:
-            _log.info(
-                "phase changed",
-                before=s.memory.phase or None,
-                after=plan.phase.value,
-                reason=plan.reason,
-                why=plan.message,
-            )
-
-    def _display_wait(self, key: Key, memory: StatusMemory, new: dict[str, Any]) -> float:
-        """A3: seconds that a change of shown values alone still has to wait."""
-        if not display_only(memory.raw, new):
-            return 0.0
-        last = self._displayed.get(key)
-        if last is None:
-            return 0.0
-        return last + self._timings.display_interval - self._clock.monotonic()
-
-    def _seconds_to(self, s: Snapshot, plan: Plan) -> float | None:
-        waits = []
-        if plan.wake is not None:
-            # A wall clock that stands a hair before the boundary must not make the key run twice.
-            waits.append(max((plan.wake - s.now + timedelta(milliseconds=1)).total_seconds(), 0.0))
-        if plan.recheck:
-            jitter = self._timings.unresolved_jitter
-            waits.append(self._timings.unresolved_recheck * (1 + self._chance.uniform(-jitter, jitter)))
-        return min(waits) if waits else None
-
-    def _tell(self, s: Snapshot, notices: list[Notice]) -> None:
-        regarding = ObjectRef(names.API_VERSION, names.KIND, s.head.namespace, s.head.name, s.head.uid)
-        for notice in notices:
-            self._events.event(
-                regarding,
-                type="Warning" if notice.warning else "Normal",
-                reason=notice.reason,
-                message=notice.message,
-                once=notice.once,
-            )
-
-    def _note(self, key: Key, plan: Plan) -> None:
-        steps = [type(step).__name__ for step in plan.steps]
-        if not steps and not self._settings.dry_run:
-            self._plans.forget(CONTROLLER, key)
-            return
-        shown = {"wanted": plan.want.value, "phase": plan.phase.value, "reason": plan.reason, "steps": steps}
-        self._plans.note(CONTROLLER, key, shown | {"message": plan.message or plan.why_waiting})
-        if steps and self._settings.dry_run:
-            _log.info("would act", steps=steps, phase=plan.phase.value, reason=plan.reason, why=plan.message)
+            await self._reporter.report(obj, after, apply_trouble(after, plan, error))

@@ -100,7 +100,8 @@ class Observer:
         children: list[Child] = []
         known, why, refused = Known.YES, "", False
         for slot, group_kind, version in named_kinds(spec, memory, ours):
-            found, doubt, denied = self._child(slot, group_kind, version, head, ours)
+            referred = group_kind in _referred(memory, ours)
+            found, doubt, denied = self._child(slot, group_kind, version, head, ours, referred=referred)
             if doubt:
                 known, why, refused = Known.UNKNOWN, doubt, refused or denied
             elif found is not None:
@@ -190,15 +191,27 @@ class Observer:
         return ClusterView(Known.NO) if found is None else read_cluster(found)
 
     def _child(
-        self, slot: Slot, group_kind: GroupKind, version: str, head: Head, machine: MachineView | None
+        self,
+        slot: Slot,
+        group_kind: GroupKind,
+        version: str,
+        head: Head,
+        machine: MachineView | None,
+        *,
+        referred: bool,
     ) -> tuple[Child | None, str, bool]:
-        """The object of one kind under our name; or why that is not known, and whether reading was refused."""
+        """The object of one kind under our name; or why that is not known, and whether reading was refused.
+
+        :param referred: the Machine or status names such an object, so it may exist while its kind is not served.
+        """
         self._kinds.watch_group(group_kind.group)
         state = self._lookup(group_kind)
         if isinstance(state, KindUnknown):
             return None, f"the definition of {group_kind} cannot be read: {state.why}", False
-        if isinstance(state, KindAbsent) or not state.established or not state.served:
+        if isinstance(state, KindAbsent):
             return None, "", False
+        if not state.established or not state.served:
+            return None, f"CustomResourceDefinition {state.crd_name} {state.problem}" if referred else "", False
         opened = self._children.open(group_kind, state, version)
         status = opened.informer.status
         if not status.synced:
@@ -244,6 +257,11 @@ class Observer:
     def template_resource(self, template: TemplateKind) -> KindState | None:
         state = self._kinds.lookup(template.group_kind)
         return state if isinstance(state, KindState) else None
+
+
+def _referred(memory: StatusMemory, machine: MachineView | None) -> set[GroupKind]:
+    refs = (memory.bootstrap, memory.infrastructure, *((machine.bootstrap, machine.infrastructure) if machine else ()))
+    return {ref.group_kind for ref in refs if ref is not None}
 
 
 def machine_version(state: KindState, wanted: str | None) -> str:
