@@ -1,0 +1,108 @@
+"""C1 and C9 at a boundary that really comes: the next full minute, in a zone that is 5 h 45 min away from UTC."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from controlplane import ControlPlane
+from controlplane.audit import WRITES, select
+from support import eventually
+from support.machines import SCHEDULE, reference, schedule
+from support.manager import MANAGER_USER
+from support.scene import CHILDREN, Scene
+from support.spending import received
+
+ZONE, OFFSET = "Asia/Kathmandu", timedelta(hours=5, minutes=45)
+LEAST_AHEAD = timedelta(seconds=6)
+"""Time to set everything up before the boundary."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_c1_c9_a_window_opens_and_another_closes_at_the_full_minute(scene: Scene, control_plane: ControlPlane) -> None:
+    api, namespace = scene.api, scene.namespace
+    boundary = _next_minute()
+    opens, closes = (Scene(api, namespace, scene.provider, name) for name in ("opens", "closes"))
+    schedules = {
+        "opens": _window(boundary, boundary + timedelta(hours=2)),
+        "closes": _window(boundary - timedelta(hours=2), boundary),
+        "always": {"daysOfWeek": ["mon-sun"], "hoursOfDay": ["0-23"]},
+    }
+    for name, spec in schedules.items():
+        api.create(schedule(name, namespace, spec))
+    for which in (opens, closes):
+        which.create(schedule=reference(name=which.name))
+    opens.wait_phase("Inactive", "ScheduleInactive")
+    closes.wait_phase("Active", "MachineCreated")
+    before = {name: _status(scene, name) for name in schedules}
+    text = boundary.isoformat().replace("+00:00", "Z")
+    assert (before["opens"]["active"], before["opens"]["nextTransitionTime"]) == (False, text)
+    assert (before["closes"]["active"], before["closes"]["nextTransitionTime"]) == (True, text)
+    assert before["always"]["active"] is True
+    mark = control_plane.audit_log.mark()
+    assert datetime.now(UTC) < boundary, "setting up took longer than expected"
+
+    time.sleep(max((boundary - datetime.now(UTC)).total_seconds(), 0))
+    opens.wait_phase("Active", "MachineCreated")
+    closes.wait_phase("Inactive", "ScheduleInactive")
+
+    def writes(verb: str, name: str) -> list[datetime]:
+        events = select(control_plane.audit(since=mark), user=MANAGER_USER, verbs=verb, namespace=namespace)
+        kinds = {f"{kind[1].lower()}s" for kind in CHILDREN}
+        # The name of what is created is in the body alone.
+        return sorted(
+            received(event)
+            for event in events
+            if event["objectRef"]["resource"] in kinds and event["objectRef"].get("name", name) == name
+        )
+
+    created, deleted = writes("create", "opens"), writes("delete", "closes")
+    assert len(created) == 3
+    assert deleted
+    late = {"create": created[0] - boundary, "delete": deleted[0] - boundary}
+    assert min(late.values()) >= timedelta(0), f"not before the boundary: {late}"
+    assert max(late.values()) < timedelta(seconds=1), f"within a second of the boundary: {late}"
+
+    after = {name: _status(scene, name) for name in schedules}
+    assert after["opens"]["active"] is True
+    assert after["opens"]["conditions"][0]["reason"] == "WindowOpen"
+    end = boundary + timedelta(hours=2)
+    assert after["opens"]["nextTransitionTime"] == end.isoformat().replace("+00:00", "Z")
+    assert after["closes"]["active"] is False
+    assert after["closes"]["conditions"][0]["reason"] == "WindowClosed"
+    for name in ("opens", "closes"):
+        flipped = datetime.fromisoformat(after[name]["lastTransitionTime"])
+        assert timedelta(0) <= flipped - boundary <= timedelta(seconds=1)
+        assert before[name]["lastTransitionTime"] < after[name]["lastTransitionTime"]
+
+    # C9: until the boundary nothing is written, at it one report for each flip, and for what is steady none.
+    assert after["always"] == before["always"]
+    events = select(control_plane.audit(since=mark), user=MANAGER_USER, verbs=WRITES, namespace=namespace)
+    written = [event for event in events if event["objectRef"]["resource"] != "events"]
+    assert min(map(received, written)) >= boundary
+    reports = [e["objectRef"]["name"] for e in written if e["objectRef"]["resource"] == "timebasedspotschedules"]
+    assert sorted(reports) == ["closes", "opens"]
+
+
+def _next_minute() -> datetime:
+    soon = datetime.now(UTC) + LEAST_AHEAD
+    return soon.replace(second=0, microsecond=0) + timedelta(minutes=1)
+
+
+def _window(start: datetime, end: datetime) -> dict[str, Any]:
+    first, last = ((instant + OFFSET).strftime("%H:%M") for instant in (start, end))
+    # Every day: near midnight the window belongs to the day before or after.
+    return {"timezone": ZONE, "windows": [{"days": ["mon-sun"], "start": first, "end": last}]}
+
+
+def _status(scene: Scene, name: str) -> dict[str, Any]:
+    def found() -> dict[str, Any]:
+        status: dict[str, Any] = scene.api.get(*SCHEDULE, name, scene.namespace).get("status", {})
+        assert "nextTransitionTime" in status or status.get("conditions"), status
+        return status
+
+    return eventually(found, what=f"the verdict of {name}")
