@@ -26,6 +26,14 @@ class Cache:
     Use it as an async context manager; informers may be asked for before (they start with it) and inside, at any
     time. It hears of every write of its client, so that its readers see their own writes (``WriteObserver``).
 
+    Guaranteed: what is stored of an object never goes back in time; a finished list replaces what was there in one
+    step; a deletion that was missed is told as such; and all tasks have ended when the context is left.
+
+    Not guaranteed: that every state of an object is seen (states between two looks may be skipped, and so may an object
+    that lived between two); that two informers are of the same instant; or how old a state is. A lost connection is
+    noticed after :data:`~fivespot.runtime.client.WATCH_LIMITS`; until then, and while the server is away, readers see
+    the last known state.
+
     :param namespaces: if given, a request for all namespaces of a namespaced resource means these only.
     :ivar kinds: what CustomResourceDefinitions say; costs nothing until it is asked.
     """

@@ -36,6 +36,12 @@ class Informer:
     has arrived so far. What they return is immutable or a private copy.
 
     In a cache bound to a set of namespaces one handle spans an informer for each of them.
+
+    Guaranteed: a handler sees the changes of one object in order, each after the store and its indexes show it, and an
+    error in a handler or index function reaches nobody else.
+
+    Not guaranteed: that an object which is absent here is absent from the server, even when synced; a change for every
+    version; an order between objects; or that :meth:`wait_synced` ever ends, as a kind may never be served.
     """
 
     def __init__(self, resource: Resource, parts: Sequence[Shared], release: Callable[[Shared], None]) -> None:

@@ -44,6 +44,11 @@ class Client:
     :class:`~fivespot.runtime.errors.TransportError` when no answer came, and
     :class:`~fivespot.runtime.errors.ProtocolError` when the answer cannot be understood.
 
+    Guaranteed: no deletion without the uid it is meant for, no create sent twice, and observers told before the caller.
+
+    Not guaranteed: that a write which raised :class:`~fivespot.runtime.errors.TransportError` (other than ConnectError)
+    was not carried out, or not later; so make writes safe to arrive late (fixed names, uid, resourceVersion).
+
     :param transport: carries the requests; closed by :meth:`close`.
     :param field_manager: who changed a field, as ``managedFields`` records it (at most 128 characters).
     :param observe_request: called with the HTTP method and status (0: none came) of every answer.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .lifetime import Lifetime, MemberEndedError, leaf_error
     from .manager import Manager, ManagerSettings
     from .readonly import ReadOnlyTransport
+    from .running import open_manager, run
     from .serving import Serving, ServingSettings
 
 __all__ = [
@@ -35,6 +36,8 @@ __all__ = [
     "Serving",
     "ServingSettings",
     "leaf_error",
+    "open_manager",
+    "run",
 ]
 
 _HOME = {
@@ -53,6 +56,8 @@ _HOME = {
     "Serving": ".serving",
     "ServingSettings": ".serving",
     "leaf_error": ".lifetime",
+    "open_manager": ".running",
+    "run": ".running",
 }
 
 

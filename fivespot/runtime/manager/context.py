@@ -13,8 +13,10 @@ from .plans import PlanBook
 if TYPE_CHECKING:
     from fivespot.runtime.cache import Cache
     from fivespot.runtime.client import Client
-    from fivespot.runtime.reconcile import Controller
+    from fivespot.runtime.objects import Key
+    from fivespot.runtime.reconcile import Controller, Reconciler
     from fivespot.runtime.telemetry import EventRecorder, Metrics
+    from fivespot.runtime.workqueue import Backoff
 
 __all__ = ["ControllerFactory", "ControllerSettings", "ManagerContext"]
 
@@ -52,6 +54,36 @@ class ManagerContext:
     events: EventRecorder
     settings: ControllerSettings = field(default_factory=ControllerSettings)
     plans: PlanBook = field(default_factory=PlanBook)
+
+    def controller(
+        self,
+        name: str,
+        reconciler: Reconciler,
+        *,
+        workers: int = 8,
+        timeout: float = 120.0,
+        backoff: Backoff | None = None,
+        priority: Callable[[Key], int] | None = None,
+    ) -> Controller:
+        """A controller on this context's clock, with metrics under its name and no source yet.
+
+        The parameters are those of :class:`~fivespot.runtime.reconcile.Controller`. The manager runs what a factory
+        *returns*; calling this alone starts nothing.
+        """
+        from fivespot.runtime.reconcile import Controller  # noqa: PLC0415 - a context is also made where none runs
+
+        return Controller(
+            name,
+            reconciler,
+            clock=self.clock,
+            chance=self.chance,
+            workers=workers,
+            timeout=timeout,
+            backoff=backoff,
+            priority=priority,
+            metrics=self.metrics.controller(name),
+            queue_metrics=self.metrics.queue(name),
+        )
 
 
 ControllerFactory: TypeAlias = "Callable[[ManagerContext], Controller]"

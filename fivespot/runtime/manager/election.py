@@ -75,6 +75,14 @@ class LeaseClient(Protocol):
 class Election:
     """Stands for election until cancelled, and runs work while it leads.
 
+    Guaranteed: work is cancelled before another process can take the lease that it counted on, as long as no
+    candidate's clock runs faster than the leader's by more than lease duration over renew deadline (1.5 by default); and
+    this process does not stand again before its work has ended.
+
+    Not guaranteed: that the work has ended by the time another process leads, for it has the difference of the two (5 s
+    by default) to end in; nor that a request that it sent does not arrive later. No election can promise that, so every
+    leader-only write needs a precondition of its own: uid, resourceVersion or a fixed name.
+
     :param grace: seconds that leader-only work may take to stop. If it takes longer the election ends with
         :class:`StopError` and the process has to: it could no longer prove that only one leader works.
     :param on_change: told True when this process begins to lead and False when it stops.

@@ -70,6 +70,14 @@ class Manager:
     Order of start: endpoints, caches, events and runnables, then controllers and leader-only runnables, which run
     inside the lease's lifetime where there is an election. Stopping goes the other way round within the grace period.
 
+    Guaranteed: factories are called once the cache runs; nothing that is leader-only runs outside the lease; when
+    anything that has to run on ends, everything else is stopped and its error is raised; and what does not stop in time
+    is named.
+
+    Not guaranteed: that the API server is there (a manager starts without it, waits, and says so in ``/readyz``); that
+    factories run on leaders only (a standby calls them too, to keep its caches warm); and that work which swallows its
+    cancellation has stopped: after :class:`~fivespot.runtime.errors.StopError` the process has to end.
+
     :param connectivity: fed with the outcome of every request, for readiness and ``/health/status``.
     :ivar health: for checks of one's own.
     :ivar serving: the endpoints, or None; their ports are known once :meth:`run` has begun.

@@ -56,6 +56,11 @@ class EventRecorder:
     Memory and writes are bounded by :class:`EventLimits`; what does not fit is dropped and counted in
     ``fivespot_events_dropped_total{reason}``. :meth:`event` belongs to the loop's thread.
 
+    Guaranteed: :meth:`event` never waits and never fails for the server's sake, and a ``once`` token is written at most
+    once, whatever restarts.
+
+    Not guaranteed: that an event is written. Events are for people; nothing may be decided by them.
+
     :param client: writes; None for a dry run, in which events appear in the log only.
     :param controller: ``reportingController``, a qualified name.
     :param instance: ``reportingInstance``, such as the pod's name.

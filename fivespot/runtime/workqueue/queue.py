@@ -42,6 +42,12 @@ class WorkQueue(Generic[K]):
 
     All methods belong to the loop's thread. Every taken key must be handed back with :meth:`done`.
 
+    Guaranteed: a key that was added is taken after it was added last, no turn waits for more than one key of each other
+    turn, and a cancelled getter loses nothing.
+
+    Not guaranteed: how often a key is taken for how many adds; that a key of low priority is taken while its turn
+    always has higher ones; or anything across a restart, for nothing is stored.
+
     :param name: label of metrics and logs.
     :param clock: its monotonic clock must be the running loop's, as timers are.
     :param chance: for the jitter of the back-off.

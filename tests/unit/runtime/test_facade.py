@@ -1,0 +1,157 @@
+"""`fivespot.runtime` is a product: one list of names, light to import, with the usual parts put together."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from fivespot import runtime
+
+HEAVY = ["aiohttp", "pydantic", "kubernetes_asyncio", "anyio", "prometheus_client", "prometheus_async", "yaml"]
+HOMES = ["cache", "client", "clock", "errors", "manager", "objects", "reconcile", "telemetry", "workqueue"]
+
+_REPORT = f"""
+import sys
+loaded = sorted({{name.partition(".")[0] for name in sys.modules}} & set({HEAVY!r}))
+print(",".join(loaded))
+"""
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: here
+clusters: [{name: here, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: me, user: {token: secret}}]
+contexts: [{name: here, context: {cluster: here, user: me, namespace: mine}}]
+"""
+
+
+def loaded_by(code: str) -> str:
+    command = [sys.executable, "-c", code + _REPORT]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_importing_the_runtime_loads_nothing_heavy_even_when_its_names_are_used() -> None:
+    light = [name for name in runtime.__all__ if name not in _heavy_names()]
+    assert len(light) > 100
+    assert loaded_by("import fivespot.runtime") == ""
+    assert loaded_by(f"from fivespot.runtime import {', '.join(light)}") == ""
+
+
+def test_what_talks_to_a_server_is_loaded_when_it_is_asked_for() -> None:
+    assert loaded_by("from fivespot.runtime import Manager, Metrics, connect") == "aiohttp,prometheus_client"
+
+
+def _heavy_names() -> set[str]:
+    """Names whose modules need an HTTP library or prometheus_client."""
+    return {
+        "Connection",
+        "EventRecorder",
+        "HttpTransport",
+        "Manager",
+        "ManagerSettings",
+        "Metrics",
+        "Serving",
+        "ServingSettings",
+        "connect",
+        "open_manager",
+        "run",
+    }
+
+
+def test_every_name_resolves_to_that_of_exactly_one_package() -> None:
+    for name in runtime.__all__:
+        inner = {"configure_logging": "configure"}.get(name, name)
+        homes = [home for home in HOMES if inner in import_module(f"fivespot.runtime.{home}").__all__]
+        assert len(homes) == 1, name
+        assert getattr(runtime, name) is getattr(import_module(f"fivespot.runtime.{homes[0]}"), inner)
+
+
+def test_type_checkers_see_the_names_that_the_program_sees() -> None:
+    tree = ast.parse(inspect.getsource(runtime))
+    (checked,) = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = [
+        alias.asname or alias.name for node in checked.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    ]
+    assert sorted(seen) == sorted(runtime.__all__)
+    assert len(set(runtime.__all__)) == len(runtime.__all__)
+    assert set(runtime.__all__) <= set(dir(runtime))
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match=r"fivespot\.runtime.*Operator"):
+        runtime.Operator  # noqa: B018
+
+
+def test_every_public_class_and_function_says_what_it_is() -> None:
+    values = {name: getattr(runtime, name) for name in runtime.__all__}
+    silent = [
+        name
+        for name, value in values.items()
+        if (inspect.isclass(value) or inspect.isfunction(value)) and not _says_something(value)
+    ]
+    assert not silent
+
+
+def _says_something(value: type | object) -> bool:
+    # Dataclasses and msgspec write a signature where nobody wrote words.
+    words = value.__doc__ or ""
+    return bool(words) and not words.startswith(f"{getattr(value, '__name__', '')}(")
+
+
+def test_public_classes_of_weight_state_what_they_do_not_promise() -> None:
+    weighty = ["Cache", "Client", "Controller", "Election", "EventRecorder", "Informer", "Manager", "WorkQueue"]
+    assert [name for name in weighty if "Not guaranteed:" not in (getattr(runtime, name).__doc__ or "")] == []
+
+
+async def test_a_manager_is_put_together_from_a_kubeconfig_and_closes_its_connection(tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text(KUBECONFIG)
+    async with runtime.open_manager("my-program", kubeconfig=str(file), namespaces=["mine"]) as manager:
+        context = manager.context
+        assert context.settings.namespaces == ("mine",)
+        assert context.metrics.leading, "who stands for no election leads"
+        controller = context.controller("things", _Never(), workers=2)
+        assert (controller.name, controller.workers) == ("things", 2)
+        assert b'controller_runtime_max_concurrent_reconciles{controller="things"} 2.0' in context.metrics.render()
+    with pytest.raises(runtime.FivespotError):
+        await context.client.raw("GET", "/version")
+
+
+class _Never:
+    async def reconcile(self, key: runtime.Key) -> runtime.Result:
+        raise AssertionError("nothing runs")
+
+
+async def test_stopping_ends_a_manager_that_never_reached_a_server(tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text(KUBECONFIG)
+    stop, ran = asyncio.Event(), asyncio.Event()
+
+    async def once() -> None:
+        ran.set()
+        stop.set()
+
+    async with runtime.open_manager("my-program", kubeconfig=str(file)) as manager:
+        manager.add_runnable("once", once, may_end=True)
+        await manager.run(stop)
+    assert ran.is_set()
+
+
+def test_a_missing_kubeconfig_ends_the_program_with_one_line(tmp_path: Path) -> None:
+    code = f"""
+from fivespot.runtime import run
+run(lambda manager: None, name="my-program", kubeconfig={str(tmp_path / "absent")!r})
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("my-program: ")
+    assert "absent" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
