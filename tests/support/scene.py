@@ -107,7 +107,9 @@ class Scene:
             status = self.status
             assert status.get("phase") == phase, status
             if reason is not None:
-                assert self.condition("Ready").get("reason") == reason, status
+                # From the same reading: the two of different moments may never have been true together.
+                ready = next((c for c in status.get("conditions", []) if c["type"] == "Ready"), {})
+                assert ready.get("reason") == reason, status
             return status
 
         return eventually(check, timeout, what=f"phase {phase} {reason or ''}")

@@ -285,6 +285,7 @@ def test_b7_1_the_brake_outlives_the_manager_and_a_loss_during_its_absence_count
         status = scene.wait_phase("Pending", "ReplacementDelayed")
         assert (status["replacements"]["count"], status["replacements"]["uid"]) == (1, lost)
         end = due(status)
+        eventually(lambda: scene.events("MachineLost"), what="the Warning is written before this manager ends")
     with manager_in_process(plane, slow):
         wait_replaced(scene, end)
         assert scene.status["replacements"] == status["replacements"], "counted once"

@@ -93,7 +93,7 @@ def assert_taken_over(taken_over: Scene, before: dict[str, list[str]]) -> None:
     held = status["spotSchedule"]
     assert (held["resolved"], held["active"]) == (False, True)
     assert held["reference"] == {"kind": taken_over.provider.kind, "name": "away"}
-    assert [status[f]["uid"] for f in ("machineRef", "bootstrapRef", "infrastructureRef")] == before["taken-over"]
+    eventually(lambda: references(taken_over) == before["taken-over"], what="its objects are found")
     taken_over.wait_condition("UpToDate", "Unknown", "NoTemplateHash")
     assert uids(taken_over) == before["taken-over"]
 
@@ -180,6 +180,10 @@ def as_5spot_writes(scene: Scene) -> None:
         },
     }
     scene.api.patch_status(*MACHINE, scene.name, scene.namespace, status)
+
+
+def references(scene: Scene) -> list[str]:
+    return [scene.status[field]["uid"] for field in ("machineRef", "bootstrapRef", "infrastructureRef")]
 
 
 def uids(scene: Scene) -> list[str]:
