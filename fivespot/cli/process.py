@@ -196,7 +196,7 @@ async def _probe(connection: Connection, clock: Clock, chance: Chance) -> None:
     except TimeoutError as error:
         raise ConfigError(f"{source}: {server} did not answer within {_PROBE_LIMIT:g} s") from error
     except TransportError as error:
-        raise ConfigError(f"{source}: {server} cannot be reached: {error}") from error
+        raise ConfigError(f"{source}: {error}") from error
     except ApiError as error:
         # Not everybody may read the version; the server is there and answers, which is all that was asked.
         _log.debug("the API server does not tell its version", error=str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Mapping
 from typing import Final
@@ -222,7 +223,11 @@ def _reason(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return str(error.certificate_error)
     if isinstance(error, aiohttp.ClientConnectorError):
-        return error.strerror or str(error.os_error)
+        cause = error.os_error
+        # asyncio puts the address in place of the system's own words; those of a resolver are in no table.
+        if cause.errno is not None and cause.errno > 0:
+            return os.strerror(cause.errno)
+        return cause.strerror or str(cause)
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return f"the proxy answers {error.status} {error.message}"
     return str(error) or type(error).__name__

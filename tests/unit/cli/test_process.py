@@ -125,7 +125,10 @@ async def test_lease_timings_that_do_not_fit_are_a_mistake_on_the_command_line()
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (ConnectError("connection refused"), "kubeconfig k: https://api:6443 cannot be reached: connection refused"),
+        (
+            ConnectError("cannot reach https://api:6443: refused"),
+            "kubeconfig k: cannot reach https://api:6443: refused",
+        ),
         (Response(401, {}, b"Unauthorized"), "kubeconfig k: https://api:6443 does not accept the credentials"),
         (None, "kubeconfig k: https://api:6443 did not answer within 10 s"),
     ],
