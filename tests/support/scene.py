@@ -108,7 +108,7 @@ class Scene:
             assert status.get("phase") == phase, status
             if reason is not None:
                 # From the same reading: the two of different moments may never have been true together.
-                ready = next((c for c in status.get("conditions", []) if c["type"] == "Ready"), {})
+                ready: Json = next((c for c in status.get("conditions", []) if c["type"] == "Ready"), {})
                 assert ready.get("reason") == reason, status
             return status
 
