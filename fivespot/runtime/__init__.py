@@ -318,16 +318,18 @@ _HOMES = ("clock", "errors", "objects", "workqueue", "client", "cache", "reconci
 _RENAMED = {"configure_logging": "configure"}
 
 
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        inner = _RENAMED.get(name, name)
-        for home in _HOMES:
-            # Each is light to import, and resolves its own heavy names as late as this.
-            package = import_module(f"{__name__}.{home}")
-            if inner in package.__all__:
-                value = globals()[name] = getattr(package, inner)
-                return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # or type checkers would take every misspelt name for Any
+
+    def __getattr__(name: str) -> Any:
+        if name in __all__:
+            inner = _RENAMED.get(name, name)
+            for home in _HOMES:
+                # Each is light to import, and resolves its own heavy names as late as this.
+                package = import_module(f"{__name__}.{home}")
+                if inner in package.__all__:
+                    value = globals()[name] = getattr(package, inner)
+                    return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from support.pages import python_files
 REPOSITORY = Path(__file__).resolve().parents[2]
 EXAMPLES = REPOSITORY / "examples"
 TUTORIAL = REPOSITORY / "docs" / "runtime" / "tutorial.md"
+PROVIDERS = REPOSITORY / "docs" / "write-a-provider.md"
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 STOP_SECONDS = 30.0
@@ -175,6 +177,33 @@ def test_the_tutorial_makes_a_controller_that_does_what_the_page_says(
         # What Kubernetes removes by itself.
         api.delete("example.com/v1", "Roster", "crew", place)
         eventually(lambda: api.find("v1", "ConfigMap", "crew-roster", place) is None, 30)
+
+
+def test_the_provider_that_the_page_writes_runs_as_a_program_of_its_own(
+    control_plane: ControlPlane, api: Api, place: str, start: Start, tmp_path: Path
+) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```$", PROVIDERS.read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "week_schedule.py").write_text("\n".join(blocks))
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        "from week_schedule import PROVIDER, run\n"
+        "run(PROVIDER, name='week-provider', kubeconfig=sys.argv[2], namespaces=[sys.argv[4]])\n"
+    )
+    group, name = "spotschedules.5spot.finos.org", "weekschedules.spotschedules.5spot.finos.org"
+    found: dict[str, Any] = runpy.run_path(str(tmp_path / "week_schedule.py"), run_name="week_schedule")
+    with kind_of_ours(api, name):
+        control_plane.install_crds([found["DEFINITION"]])
+        for weeks in ("even", "odd"):
+            metadata = {"name": weeks, "namespace": place}
+            body = {"apiVersion": f"{group}/v1alpha1", "kind": "WeekSchedule", "metadata": metadata}
+            create_when_served(api, {**body, "spec": {"weeks": weeks}})
+        start(program)
+
+        def verdicts() -> set[bool]:
+            return {item["status"]["active"] for item in api.list(f"{group}/v1alpha1", "WeekSchedule", place)}
+
+        eventually(lambda: verdicts() == {True, False}, 30)
 
 
 # The examples ----------------------------------------------------------------------------------------------------

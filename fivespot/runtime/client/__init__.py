@@ -50,8 +50,10 @@ __all__ = [
 _LAZY = {"Connection": ".connecting", "HttpTransport": ".http", "connect": ".connecting"}
 
 
-def __getattr__(name: str) -> Any:
-    module = _LAZY.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(module, __name__), name)
+if not TYPE_CHECKING:  # or type checkers would take every misspelt name for Any
+
+    def __getattr__(name: str) -> Any:
+        module = _LAZY.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(module, __name__), name)

@@ -61,8 +61,10 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    # Controllers import the context only; the endpoints' aiohttp is loaded by whoever runs a manager.
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME[name], __name__), name)
+if not TYPE_CHECKING:  # or type checkers would take every misspelt name for Any
+
+    def __getattr__(name: str) -> Any:
+        # Controllers import the context only; the endpoints' aiohttp is loaded by whoever runs a manager.
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_HOME[name], __name__), name)

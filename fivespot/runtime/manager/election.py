@@ -76,8 +76,8 @@ class Election:
     """Stands for election until cancelled, and runs work while it leads.
 
     Guaranteed: work is cancelled before another process can take the lease that it counted on, as long as no
-    candidate's clock runs faster than the leader's by more than lease duration over renew deadline (1.5 by default); and
-    this process does not stand again before its work has ended.
+    candidate's clock runs faster than the leader's by more than lease duration over renew deadline (1.5 by default);
+    and this process does not stand again before its work has ended.
 
     Not guaranteed: that the work has ended by the time another process leads, for it has the difference of the two (5 s
     by default) to end in; nor that a request that it sent does not arrive later. No election can promise that, so every

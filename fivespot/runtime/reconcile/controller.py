@@ -36,7 +36,8 @@ class Controller:
     a back-off, and a run that asks for it is repeated in time.
 
     Guaranteed: a change that becomes visible while a key runs leads to another run of it; a key comes back after a
-    time-out, a foreign cancellation and any exception but TerminalError; and no run is under way when :meth:`run` has ended.
+    time-out, a foreign cancellation and any exception but TerminalError; and no run is under way when :meth:`run`
+    has ended.
 
     Not guaranteed: a run per change (many changes make one run) or a run for an object that came and went unseen; that
     a run starts with the newest state of the server; an order between keys; and that a run which swallows its

@@ -50,9 +50,10 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    # prometheus_client is loaded only by those who count something: the cache and the client import the log helpers.
+if not TYPE_CHECKING:  # or type checkers would take every misspelt name for Any
 
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    def __getattr__(name: str) -> Any:
+        # prometheus_client is loaded by those who count something; cache and client import the log helpers alone.
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f".{_HOME[name]}", __name__), name)
