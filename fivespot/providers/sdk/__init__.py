@@ -4,6 +4,7 @@ A provider reads its own objects and writes their ``status``; it never sees a ma
 """
 
 from .definition import Provider
+from .running import run
 from .status import INVALID_SPEC, broken_status, decided_status
 from .verdict import Note, SpecError, Verdict
 from .wiring import build_controller
@@ -17,4 +18,5 @@ __all__ = [
     "broken_status",
     "build_controller",
     "decided_status",
+    "run",
 ]
