@@ -68,6 +68,11 @@ class ManagerProcess:
     def exit_code(self) -> int | None:
         return self._process.poll() if self._process is not None else None
 
+    @property
+    def running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self, *, wait: bool = True) -> None:
         """Start it and, unless told otherwise, wait until `/readyz` is green."""
         if self._kubeconfig is None:

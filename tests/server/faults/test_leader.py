@@ -1,0 +1,200 @@
+"""A leader behind a network that fails: it stops before another may begin, and what it sent arrives too late."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from controlplane import ControlPlane, read_crds, select
+from harness import MANAGER_USER, MANIFESTS, SYSTEM_NAMESPACE, ManagerProcess, install
+from support import eventually, make_namespace
+from support.providers import ProviderKind
+from support.proxy import Proxy
+from support.scene import Scene
+
+LEASE = ("coordination.k8s.io/v1", "Lease", "5spot-leader", SYSTEM_NAMESPACE)
+ELECTION = ("--enable-leader-election", "--lease-duration-secs", "4", "--lease-renew-deadline-secs", "3",
+            "--lease-retry-period-secs", "0.5")  # fmt: skip
+
+MEASURED = logging.getLogger("measured")
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    with ControlPlane(crds=read_crds(MANIFESTS / "crds"), audit=True) as found:
+        install(found)
+        ProviderKind(found.api, "Played").install()
+        yield found
+
+
+@pytest.fixture
+def scene(request: pytest.FixtureRequest, plane: ControlPlane) -> Iterator[Scene]:
+    provider = ProviderKind(plane.api, "Played")
+    namespace = make_namespace(plane.api, request.node.name)
+    provider.create(namespace, active=False)
+    yield Scene(plane.api, namespace, provider)
+    # What is left would be work for the manager of the next test.
+    plane.api.delete("5spot.finos.org/v1beta1", "ScheduledMachine", "web", namespace, missing_ok=True)
+
+
+@pytest.fixture(scope="module")
+def proxy(plane: ControlPlane) -> Iterator[Proxy]:
+    with Proxy(plane) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def processes(
+    plane: ControlPlane, proxy: Proxy, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[ManagerProcess, ManagerProcess]]:
+    behind = proxy.kubeconfig(tmp_path_factory.mktemp("proxy") / "kubeconfig")
+    first = ManagerProcess(plane, *ELECTION, kubeconfig=behind, environment={"POD_NAME": "pod-1"})
+    second = ManagerProcess(plane, *ELECTION, environment={"POD_NAME": "pod-2"})
+    yield first, second
+    first.__exit__()
+    second.__exit__()
+
+
+@pytest.fixture
+def pair(processes: tuple[ManagerProcess, ManagerProcess]) -> tuple[ManagerProcess, ManagerProcess]:
+    """The leader, which reaches the server through the proxy, and a standby, which needs none."""
+    first, second = processes
+    second.stop()
+    if not first.running:
+        first.start()
+    eventually(lambda: leads(first), 20, what="the first leads")
+    second.start()
+    return first, second
+
+
+def leads(process: ManagerProcess) -> bool:
+    return process.metrics()["fivespot_is_leader"] == 1
+
+
+def said(process: ManagerProcess, event: str) -> list[datetime]:
+    """When it logged this."""
+    return [datetime.fromisoformat(each["time"]) for each in process.logs() if each.get("msg") == event]
+
+
+def is_write(method: str, path: str) -> bool:
+    return method != "GET" and "/leases" not in path and "/events" not in path
+
+
+def hand_over(
+    plane: ControlPlane, first: ManagerProcess, second: ManagerProcess, timeout: float = 20
+) -> dict[str, Any]:
+    """Wait until the second leads, and see that never two did; the lease as it was when the first had ended."""
+    lease: dict[str, Any] = {}
+
+    def check() -> bool:
+        second_leads, first_leads = leads(second), leads(first)
+        # Asked in this order, two answers of yes would mean that both led when the latter was given.
+        if second_leads and first_leads:
+            raise RuntimeError("two leaders at once")
+        if not first_leads and not lease:
+            lease.update(plane.api.get(*LEASE))
+        return second_leads
+
+    eventually(check, timeout, what="the second leads")
+    return lease
+
+
+@pytest.mark.parametrize("fault", ["everything", "the lease"])
+def test_a_leader_cut_off_stops_before_its_lease_can_be_taken_and_leads_again_when_the_network_heals(
+    plane: ControlPlane,
+    proxy: Proxy,
+    pair: tuple[ManagerProcess, ManagerProcess],
+    scene: Scene,
+    fault: str,
+) -> None:
+    """Cut off from the lease alone, it sees all changes and could act on them, and must not (kubernetes#65090)."""
+    first, second = pair
+    pid = first.pid
+    scene.create()
+    scene.wait_phase("Inactive", "ScheduleInactive")
+    before = len(said(first, "standing by"))
+    cut = time.monotonic()
+    if fault == "everything":
+        proxy.blackhole()
+    else:
+        proxy.hold(b"/leases")
+    lease = hand_over(plane, first, second)
+    taken = time.monotonic() - cut
+    assert lease["spec"]["holderIdentity"] == "pod-1", "it stopped before anybody could take the lease"
+    ended = time.monotonic()
+    scene.active(True)
+    scene.wait_made()
+    scene.wait_phase("Active")
+    attempts = [seen for seen in proxy.seen if seen.at >= ended and is_write(seen.method, seen.path)]
+    assert not attempts, "it tries nothing while another leads, whether that would pass or not"
+    assert first.health("/healthz")[0] == 200, "no restart would bring the network back"
+    stopped, began = said(first, "lost the lease, work has stopped")[-1], said(second, "leading")[-1]
+    assert stopped < began, "its work had ended when the other's began"
+    MEASURED.info("takeover: %.2f s", taken)
+    MEASURED.info("gap: %.2f s", (began - stopped).total_seconds())
+
+    healed = time.monotonic()
+    if fault == "everything":
+        # What was open before is answered with resets, as by a router that has forgotten it.
+        proxy.cut()
+        proxy.heal()
+    else:
+        proxy.release()
+    eventually(lambda: len(said(first, "standing by")) > before, 20, what="it sees who leads")
+    MEASURED.info("standing by after: %.2f s", time.monotonic() - healed)
+    assert not leads(first)
+    assert plane.api.get(*LEASE)["spec"]["holderIdentity"] == "pod-2", "a renewal that arrives late takes nothing"
+    stop = time.monotonic()
+    assert second.stop() == 0
+    eventually(lambda: leads(first), 10, what="the first leads again")
+    MEASURED.info("leads again after: %.2f s", time.monotonic() - stop)
+    assert first.pid == pid
+    assert first.exit_code is None
+    mark = len(proxy.seen)
+    scene.active(False)
+    scene.wait_gone(30)
+    assert any(seen.method == "DELETE" for seen in proxy.seen[mark:]), "and it is the first that works"
+
+
+def test_a_delete_of_a_machine_that_arrives_after_the_next_leader_recreated_it_changes_nothing(
+    plane: ControlPlane, proxy: Proxy, pair: tuple[ManagerProcess, ManagerProcess], scene: Scene
+) -> None:
+    first, second = pair
+    scene.create()
+    scene.active(True)
+    scene.wait_phase("Active")
+    old = scene.machine()["metadata"]["uid"]
+    mark = plane.audit_log.mark()
+    path = f"/namespaces/{scene.namespace}/machines/web"
+    proxy.hold(f"DELETE /apis/cluster.x-k8s.io/v1beta2{path}".encode())
+    scene.active(False)
+    proxy.held()
+    # It dies with its request on the way.
+    first.kill()
+    eventually(lambda: leads(second), 15, what="the second leads")
+    scene.wait_gone()
+    scene.active(True)
+    scene.wait_phase("Active")
+    new = scene.machine()
+    assert new["metadata"]["uid"] != old
+
+    proxy.release()
+
+    def deletions() -> list[int]:
+        found = select(plane.audit(since=mark), user=MANAGER_USER, verbs="delete", namespace=scene.namespace)
+        return [event["responseStatus"]["code"] for event in select(found, resource="machines")]
+
+    eventually(lambda: len(deletions()) == 2, 10, what="the late one has arrived")
+    assert deletions() == [200, 409]
+    assert scene.machine()["metadata"]["uid"] == new["metadata"]["uid"]
+    assert "deletionTimestamp" not in scene.machine()["metadata"]
+    # Another full turn of the one that leads: what it thinks of the machine has not changed either.
+    scene.active(False)
+    scene.wait_gone()
