@@ -237,7 +237,7 @@ class MachineReconciler:
             )
         # What was created before the refusal is in the caches by now and must not count as a change.
         after = replace(s, world=self._observer.look(s.head, s.spec, s.memory))
-        seconds = self._refusals.note(key, outcome.refused, fingerprint(after), s.monotonic)
+        seconds = self._refusals.note(key, outcome.refused, fingerprint(after), self._clock.monotonic())
         self._metrics.refused(outcome.refused.reason)
         plan = apply_refusal(after, plan, outcome.refused, seconds)
         if any(isinstance(step, CreateChildren) for step in plan.steps):
