@@ -115,6 +115,25 @@ def test_b1_7_a_right_that_is_missing_is_named_and_its_return_is_found_out(scene
 
 
 @pytest.mark.usefixtures("quick")
+def test_b1_7_two_refusals_at_once_are_one_trouble_that_is_told_once(scene: Scene, plane: ControlPlane) -> None:
+    scene.create()
+    scene.wait_phase("Inactive")
+    mark = plane.audit_log.mark()
+    with (
+        right_missing(scene.api, "create", "infrastructure.cluster.x-k8s.io", "standinmachines"),
+        right_missing(scene.api, "create", "bootstrap.cluster.x-k8s.io", "standinbootstraps"),
+    ):
+        scene.active(True)
+        assert "standinbootstraps" in scene.wait_phase("Error", "MachineCreationFailed")["message"], "the first of them"
+        made = eventually(lambda: at_least(4, tries(plane, mark, scene, "create", "standinbootstraps")), 30)
+        waits = [(after - before).total_seconds() for before, after in pairwise(made)]
+        for wait, least in zip(waits, (0.9, 1.8, 3.6), strict=False):
+            assert wait >= least, f"whichever is answered first, the wait grows: {waits}"
+        assert len(tries(plane, mark, scene, "patch", "scheduledmachines")) == 1, "told once"
+    scene.wait_made(30)
+
+
+@pytest.mark.usefixtures("quick")
 def test_b1_16_a_delete_without_the_right_is_tried_again_by_itself(scene: Scene, plane: ControlPlane) -> None:
     scene.create()
     scene.active(True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from controlplane import ControlPlane
+from controlplane.audit import select
 from support import eventually
-from support.manager import ManagerProcess
+from support.manager import MANAGER_USER, ManagerProcess
 from support.observing import total
 from support.scene import MACHINES, Scene
 
@@ -12,17 +14,20 @@ SKIP = "cluster.x-k8s.io/skip-remediation"
 
 
 def test_b1_6_b7_1_a_machine_that_is_gone_is_told_once_and_replaced_after_a_wait(
-    scene: Scene, manager: ManagerProcess
+    scene: Scene, manager: ManagerProcess, control_plane: ControlPlane
 ) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
+    mark = control_plane.audit_log.mark()
     lost = scene.wait_phase("Active")["machineRef"]["uid"]
     scene.api.delete(*MACHINES, scene.name, scene.namespace)
     status = scene.wait_phase("Pending", "ReplacementDelayed")
     assert (status["replacements"]["count"], status["replacements"]["uid"]) == (1, lost)
     assert (status["inSchedule"], status["ready"]) == (True, False)
     assert "machineRef" not in status
+    asked = select(control_plane.audit(since=mark), user=MANAGER_USER, verbs="get", namespace=scene.namespace)
+    assert [event["responseStatus"]["code"] for event in select(asked, resource="machines")] == [404], "a live GET"
     event = eventually(lambda: scene.events("MachineLost"), what="a Warning")[0]
     assert event["type"] == "Warning"
     assert lost in event["note"]
