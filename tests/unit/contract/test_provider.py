@@ -26,7 +26,13 @@ def ready(status: Any, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("active", [True, False])
 def test_active_is_authoritative_without_a_ready_condition(active: bool) -> None:
-    for conditions in ({}, {"conditions": None}, {"conditions": []}, {"conditions": [{"type": "Synced"}]}):
+    cases: tuple[dict[str, Any], ...] = (
+        {},
+        {"conditions": None},
+        {"conditions": []},
+        {"conditions": [{"type": "Synced"}]},
+    )
+    for conditions in cases:
         result = read({"active": active, **conditions})
         assert isinstance(result, Resolved)
         assert result.active is active
