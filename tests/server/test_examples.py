@@ -175,10 +175,6 @@ def test_the_tutorial_makes_a_controller_that_does_what_the_page_says(
         eventually(lambda: data_of(api, place, "crew-roster") == {"members": "eve"}, 30)
         eventually(lambda: api.get("example.com/v1", "Roster", "crew", place)["status"]["members"] == 1)
 
-        # What Kubernetes removes by itself.
-        api.delete("example.com/v1", "Roster", "crew", place)
-        eventually(lambda: api.find("v1", "ConfigMap", "crew-roster", place) is None, 30)
-
 
 def test_the_provider_that_the_page_writes_runs_as_a_program_of_its_own(
     control_plane: ControlPlane, api: Api, place: str, start: Start, tmp_path: Path
