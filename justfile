@@ -37,7 +37,7 @@ unit *ARGS:
 
 # Tests on the real control plane
 server *ARGS: build-controlplane
-    pytest tests/server -n {{ jobs }} "$@"
+    pytest tests/server -n {{ jobs }} --dist loadfile "$@"
 
 # Build the control plane once per machine (7 minutes; nothing when it is there)
 build-controlplane:
