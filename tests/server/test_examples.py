@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 import runpy
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -19,42 +16,13 @@ import yaml
 from controlplane import Api, ApiError, ControlPlane
 from support import eventually, make_namespace
 from support.pages import python_files
+from support.programs import Program
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 EXAMPLES = REPOSITORY / "examples"
 TUTORIAL = REPOSITORY / "docs" / "runtime" / "tutorial.md"
 PROVIDERS = REPOSITORY / "docs" / "write-a-provider.md"
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-
-STOP_SECONDS = 30.0
-
-
-class Program:
-    """One Python file that runs in a process of its own."""
-
-    def __init__(self, file: Path, log: Path, kubeconfig: Path, *arguments: str) -> None:
-        self.log = log
-        command = [sys.executable, str(file), "--kubeconfig", str(kubeconfig), *arguments]
-        with log.open("wb") as output:
-            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=log.parent)
-
-    def stop(self) -> None:
-        """SIGTERM; it has to end in order, and in peace."""
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            code = self.process.wait(STOP_SECONDS)
-        finally:
-            self.kill()
-        text = self.log.read_text()
-        assert code == 0, text
-        assert "Traceback" not in text, text
-        assert " ERROR " not in text, text
-
-    def kill(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
 
 Start = Callable[..., Program]
 
@@ -67,16 +35,14 @@ def start(control_plane: ControlPlane, tmp_path: Path, place: str) -> Iterator[S
 
     def begin(file: Path, *arguments: str) -> Program:
         log = tmp_path / f"{len(started)}.log"
-        started.append(Program(file, log, kubeconfig, "--namespace", place, *arguments))
+        started.append(Program(file, log, "--kubeconfig", str(kubeconfig), "--namespace", place, *arguments))
         return started[-1]
 
     try:
         yield begin
         for program in started:
-            if program.process.poll() is None:
-                program.stop()
-            else:
-                assert program.process.returncode == 0, program.log.read_text()
+            program.stop()
+            assert not [line for line in program.lines if "Traceback" in line or " CRITICAL " in line]
     finally:
         for program in started:
             program.kill()
@@ -279,11 +245,9 @@ def test_periodic_work_is_done_when_it_is_due_and_not_before(api: Api, place: st
     assert datetime.fromisoformat(expired()["brief"]) - datetime.fromisoformat(born) >= timedelta(seconds=2)
     assert api.find("v1", "ConfigMap", "young", place)
     assert api.find("v1", "ConfigMap", "odd", place)
-    eventually(lambda: "objects=2" in [line for line in _lines(program) if "waiting to expire" in line][-1])
-    program.process.send_signal(signal.SIGTERM)
-    assert program.process.wait(STOP_SECONDS) == 0
+    eventually(lambda: "objects=2" in [line for line in program.lines if "waiting to expire" in line][-1])
     # What only a person can mend is told once, and not repeated.
-    assert len([line for line in _lines(program) if "it must be a number of seconds" in line]) == 1
+    assert len([line for line in program.lines if "it must be a number of seconds" in line]) == 1
 
 
 def test_leader_only_work_is_taken_over_without_counting_twice(api: Api, place: str, start: Start) -> None:
@@ -291,15 +255,11 @@ def test_leader_only_work_is_taken_over_without_counting_twice(api: Api, place: 
     processes = {name: start(file, "--identity", name, "--every", "0.1") for name in ("one", "two")}
     first = eventually(lambda: data_of(api, place, "tally")["by"], 30)
     other = "two" if first == "one" else "one"
-    eventually(lambda: any("standing by" in line for line in _lines(processes[other])), 30)
-    assert not any("leading" in line.split() for line in _lines(processes[other]))
+    eventually(lambda: any("standing by" in line for line in processes[other].lines), 30)
+    assert not any("leading" in line.split() for line in processes[other].lines)
     before = int(data_of(api, place, "tally")["count"])
     processes[first].stop()
     eventually(lambda: data_of(api, place, "tally")["by"] == other)
     assert int(data_of(api, place, "tally")["count"]) > before
     holder = api.get("coordination.k8s.io/v1", "Lease", "leader-only-example", place)["spec"]["holderIdentity"]
     assert holder == other
-
-
-def _lines(program: Program) -> list[str]:
-    return program.log.read_text().splitlines()
