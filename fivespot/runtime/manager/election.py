@@ -38,6 +38,9 @@ _EXPECTED = (ApiError, TransportError, ProtocolError, TimeoutError)
 
 _COMPLAINT_INTERVAL = 60.0
 
+_NO_TIME = 0.001
+"""Seconds before the deadline that are not worth another try; a loop's clock need not tell them from none."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -156,13 +159,14 @@ class Election:
                 if self._clock.monotonic() >= self._candidate.may_claim_at():
                     async with asyncio.timeout(self._timings.request_timeout):
                         await self._claim()
+                    # Not on the strength of an earlier claim found out to have arrived: its time may be all but over.
+                    if self._candidate.leads(self._clock.monotonic()):
+                        return
             except (ConflictError, NotFoundError) as error:
                 # Somebody was faster, or the namespace is missing; the next read tells.
                 self._complain("the lease could not be taken", error)
             except _EXPECTED as error:
                 self._complain("the lease cannot be read or taken", error)
-            if self._candidate.leads(self._clock.monotonic()):
-                return
             await asyncio.sleep(self._timings.retry_period * (1 + self._timings.jitter * self._chance.random()))
 
     async def _read(self) -> None:
@@ -244,7 +248,7 @@ class Election:
         try:
             while True:
                 left = self._candidate.lead_until - self._clock.monotonic()
-                if left <= 0 or not self._candidate.ours:
+                if left <= _NO_TIME or not self._candidate.ours:
                     break
                 if deadline is not None:
                     deadline.cancel()

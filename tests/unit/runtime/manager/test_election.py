@@ -291,6 +291,27 @@ async def test_an_answer_that_was_lost_costs_the_lease_nothing(stage: Stage) -> 
 
 
 @pytest.mark.looptime
+async def test_work_begins_on_a_fresh_claim_and_not_on_one_that_was_found_to_have_arrived(stage: Stage) -> None:
+    async def lossy(when: str) -> None:
+        now = asyncio.get_running_loop().time()
+        if when == "after create":
+            raise BrokenStreamError("cut")
+        if when == "before get" and 0 < now < 9:
+            await asyncio.sleep(4.9)
+        if when == "before replace" and now < 9:
+            raise ConnectError("cut")
+
+    task = stage.start(stage.process("a", fault=lossy), "a")
+    async with stopping(task):
+        await asyncio.sleep(8)
+        assert stage.server.holder == "a"
+        assert not stage.log, "2 seconds would be left of a claim sent 8 seconds ago"
+        await asyncio.sleep(60)
+        assert len(stage.at("a", "begins")) == 1
+        assert stage.working == ["a"]
+
+
+@pytest.mark.looptime
 async def test_a_lease_deleted_by_other_hands_is_made_again_without_losing_it(stage: Stage) -> None:
     task = stage.start(stage.process("a"), "a")
     async with stopping(task):
