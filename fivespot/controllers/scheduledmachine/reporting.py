@@ -66,10 +66,12 @@ class Reporter:
         if let_go:
             self._tell(s, list(plan.notices))
             return Result(phase=plan.phase.value)
+        # Before the status that remembers it: a run that is cut short in between tells it again, and its token keeps
+        # that from being a second event.
+        self._tell(s, [notice for notice in plan.notices if notice.once])
         wake = self._seconds_to(s, plan)
         if not plan.report:
             _log.debug("waiting", why=plan.why_waiting)
-            self._tell(s, _lasting(plan))
             return Result(requeue_after=wake, phase=plan.phase.value)
         new = build_status(s, plan)
         change = merge_diff(s.memory.raw, new)
@@ -79,9 +81,7 @@ class Reporter:
                 wake = held if wake is None else min(wake, held)
             else:
                 await self._write(key, obj, s, plan, change)
-                self._tell(s, phase_notices(s, plan, new))
-                return Result(requeue_after=wake, phase=plan.phase.value)
-        self._tell(s, _lasting(plan))
+                self._tell(s, [notice for notice in phase_notices(s, plan, new) if not notice.once])
         return Result(requeue_after=wake, phase=plan.phase.value)
 
     async def _write(self, key: Key, obj: Object, s: Snapshot, plan: Plan, change: dict[str, Any]) -> None:
@@ -140,8 +140,3 @@ class Reporter:
         self._plans.note(CONTROLLER, key, shown | {"message": plan.message or plan.why_waiting})
         if steps and self._settings.dry_run:
             _log.info("would act", steps=steps, phase=plan.phase.value, reason=plan.reason, why=plan.message)
-
-
-def _lasting(plan: Plan) -> list[Notice]:
-    """Notices that do not come with a change of status; their tokens keep them from being sent twice."""
-    return [notice for notice in plan.notices if notice.once]
