@@ -57,7 +57,7 @@ class EventRecorder:
     ``fivespot_events_dropped_total{reason}``. :meth:`event` belongs to the loop's thread.
 
     Guaranteed: :meth:`event` never waits and never fails for the server's sake, and a ``once`` token is written at most
-    once, whatever restarts.
+    once, whatever restarts, for as long as the server keeps the Event (an hour by default).
 
     Not guaranteed: that an event is written. Events are for people; nothing may be decided by them.
 

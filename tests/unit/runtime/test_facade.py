@@ -156,3 +156,23 @@ run(lambda manager: None, name="my-program", kubeconfig={str(tmp_path / "absent"
     assert done.stderr.startswith("my-program: ")
     assert "absent" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_numbers_on_the_page_of_guarantees_are_those_of_the_code() -> None:
+    page = " ".join((Path(__file__).parents[3] / "docs" / "runtime" / "guarantees.md").read_text().split())
+    backoff, request, election = runtime.Backoff(), runtime.REQUEST_LIMITS, runtime.ElectionTimings()
+    timeout = inspect.signature(runtime.Controller).parameters["timeout"].default
+    for stated in (
+        f"noticed within {runtime.WATCH_LIMITS.read:g} seconds",
+        f"after {backoff.base * 1000:g} ms, doubling up to {backoff.cap:g} seconds, at most {backoff.jitter:.0%} earlier".replace(
+            "%", " %"
+        ),
+        f"longer than `timeout` ({timeout:g} seconds)",
+        f"{request.connect:g} seconds to connect, {request.read:g} between two reads, {request.total:g} in all",
+        f"at most {runtime.RetryPolicy().attempts} attempts",
+        f"one retry period ({election.retry_period:g} seconds)",
+        f"the grace period ({runtime.ManagerSettings().grace:g} seconds)",
+    ):
+        assert stated in page
+    assert backoff.factor == 2
+    assert election.lease_duration / election.renew_deadline == 1.5, "by more than a half"
