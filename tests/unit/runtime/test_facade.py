@@ -164,9 +164,8 @@ def test_the_numbers_on_the_page_of_guarantees_are_those_of_the_code() -> None:
     timeout = inspect.signature(runtime.Controller).parameters["timeout"].default
     for stated in (
         f"noticed within {runtime.WATCH_LIMITS.read:g} seconds",
-        f"after {backoff.base * 1000:g} ms, doubling up to {backoff.cap:g} seconds, at most {backoff.jitter:.0%} earlier".replace(
-            "%", " %"
-        ),
+        f"after {backoff.base * 1000:g} ms, doubling up to {backoff.cap:g} seconds",
+        f"at most {backoff.jitter * 100:g} % earlier",
         f"longer than `timeout` ({timeout:g} seconds)",
         f"{request.connect:g} seconds to connect, {request.read:g} between two reads, {request.total:g} in all",
         f"at most {runtime.RetryPolicy().attempts} attempts",
