@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from collections.abc import Mapping
@@ -75,6 +76,8 @@ class HttpTransport:
         self._closed = True
         if self._session is not None:
             await self._session.close()
+            # Connections that were dropped are closed in the loop's next turn, which may be its last.
+            await asyncio.sleep(0)
 
     async def _access(self) -> Access:
         try:
@@ -185,6 +188,10 @@ class _HttpStream:
 
     async def close(self) -> None:
         self._closed = True
+        connection = self._response.connection
+        if connection is not None and connection.transport is not None:
+            # Dropped, because a TLS farewell waits for the other side, which may be silent or hung.
+            connection.transport.abort()
         self._response.close()
 
     async def _read(self) -> bytes:
