@@ -12,6 +12,7 @@ from controlplane import ControlPlane
 from controlplane.audit import POLICY, WRITES, select, tally
 
 from .manager import MANAGER_USER
+from .waiting import eventually
 
 STATUS = "patch 5spot.finos.org/scheduledmachines/status"
 MAKE_BOOTSTRAP = "create bootstrap.cluster.x-k8s.io/standinbootstraps"
@@ -26,6 +27,20 @@ PATCH_MACHINE = "patch cluster.x-k8s.io/machines"
 def spent(plane: ControlPlane, since: int, namespace: str | None = None) -> dict[str, int]:
     """How often the manager wrote what since a mark of the audit log, Events and Leases excepted."""
     return dict(tally(event for event in written(plane, since, namespace) if not _is_event(event)))
+
+
+def settle_bill(plane: ControlPlane, since: int, namespace: str, expected: dict[str, int]) -> None:
+    """Check what the manager wrote, once the last of it has reached the log.
+
+    The log has a write when it is answered, and its effect can be seen a moment before.
+    """
+
+    def same() -> bool:
+        found = spent(plane, since, namespace)
+        assert found == expected, found
+        return True
+
+    eventually(same, 5, what="the bill")
 
 
 def told(plane: ControlPlane, since: int, namespace: str) -> Counter[str]:

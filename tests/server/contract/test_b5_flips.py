@@ -18,7 +18,7 @@ from support.spending import (
     MAKE_MACHINE,
     STATUS,
     received,
-    spent,
+    settle_bill,
     told,
 )
 
@@ -40,9 +40,7 @@ class Bill:
         scene = self._scene
         generation = scene.edit(priority=(scene.get()["spec"]["priority"] + 1) % 200)["metadata"]["generation"]
         eventually(lambda: scene.status["observedGeneration"] == generation, what="the edit is seen")
-        found = spent(self._plane, self._mark, scene.namespace)
-        found[STATUS] -= 1
-        assert found == expected
+        settle_bill(self._plane, self._mark, scene.namespace, {**expected, STATUS: expected[STATUS] + 1})
         assert told(self._plane, self._mark, scene.namespace).total() <= events
 
 

@@ -11,7 +11,7 @@ from controlplane import ControlPlane
 from support import cluster_objects, eventually
 from support.machines import MACHINE
 from support.scene import BOOTSTRAP, CHILDREN, INFRASTRUCTURE, MACHINES, Scene
-from support.spending import STATUS, spent
+from support.spending import STATUS, settle_bill, spent
 
 CLUSTER = ("cluster.x-k8s.io/v1beta2", "Cluster")
 PAUSED = "cluster.x-k8s.io/paused"
@@ -257,7 +257,7 @@ def test_b6_2_an_object_first_seen_under_pause_is_reported_and_not_marked(
     scene.create()
     scene.wait_phase("Pending", "Paused")
     assert "finalizers" not in scene.get()["metadata"], "it can be deleted or moved away as it is"
-    assert spent(control_plane, mark, scene.namespace) == {STATUS: 1}
+    settle_bill(control_plane, mark, scene.namespace, {STATUS: 1})
     pause_cluster(scene, paused=False)
     scene.wait_made()
     assert scene.get()["metadata"]["finalizers"] == [FINALIZER]
