@@ -14,7 +14,7 @@ import structlog
 
 from fivespot import __version__
 from fivespot.runtime.cache import Cache
-from fivespot.runtime.client import NO_RETRY, Client, Connection, Transport, connect
+from fivespot.runtime.client import NO_RETRY, WATCH_LIMITS, Client, Connection, Limits, Transport, connect
 from fivespot.runtime.clock import Chance, Clock, Offload, SystemClock, ThreadOffload, system_chance
 from fivespot.runtime.errors import ApiError, ConfigError, StopError, TransportError, UnauthorizedError
 from fivespot.runtime.manager import (
@@ -97,7 +97,13 @@ async def _main(options: ManagerOptions) -> None:
 
 
 def assemble(
-    options: ManagerOptions, connection: Connection, *, clock: Clock, chance: Chance, offload: Offload
+    options: ManagerOptions,
+    connection: Connection,
+    *,
+    clock: Clock,
+    chance: Chance,
+    offload: Offload,
+    watch_limits: Limits = WATCH_LIMITS,
 ) -> Manager:
     """Put a manager together from its command line and a connection."""
     metrics = Metrics()
@@ -113,7 +119,14 @@ def assemble(
     transport: Transport = connection.transport
     if options.dry_run:
         transport = ReadOnlyTransport(transport)
-    client = Client(transport, field_manager=FIELD_MANAGER, clock=clock, chance=chance, observe_request=observe)
+    client = Client(
+        transport,
+        field_manager=FIELD_MANAGER,
+        clock=clock,
+        chance=chance,
+        watch_limits=watch_limits,
+        observe_request=observe,
+    )
     context = ManagerContext(
         client=client,
         cache=Cache(client, clock=clock, chance=chance, namespaces=options.namespaces),

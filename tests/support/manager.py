@@ -18,7 +18,7 @@ from fivespot.cli.process import assemble
 from fivespot.controllers import scheduledmachine
 from fivespot.controllers.scheduledmachine import Timings
 from fivespot.providers import timebased
-from fivespot.runtime.client import connect
+from fivespot.runtime.client import WATCH_LIMITS, Limits, connect
 from fivespot.runtime.clock import SystemClock, ThreadOffload, system_chance
 from harness import MANAGER_USER, MANIFESTS, SERVICE_ACCOUNT, SYSTEM_NAMESPACE, ManagerProcess, install
 from harness.manager import START_SECONDS, STOP_SECONDS
@@ -41,6 +41,7 @@ def manager_in_process(
     *,
     kubeconfig: Path | None = None,
     namespaces: Sequence[str] | None = None,
+    watch_limits: Limits = WATCH_LIMITS,
     **changes: Any,
 ) -> Iterator[None]:
     """A manager in a thread of this process, for rows that wait longer than half a minute by default."""
@@ -48,7 +49,7 @@ def manager_in_process(
         path = kubeconfig or plane.service_account_kubeconfig(
             SYSTEM_NAMESPACE, SERVICE_ACCOUNT, Path(folder) / "kubeconfig"
         )
-        runner = _Thread(partial(_run, str(path), timings, namespaces, changes))
+        runner = _Thread(partial(_run, str(path), timings, namespaces, watch_limits, changes))
         runner.start()
         try:
             yield
@@ -60,6 +61,7 @@ async def _run(
     kubeconfig: str,
     timings: Timings,
     namespaces: Sequence[str] | None,
+    watch_limits: Limits,
     changes: dict[str, Any],
     stop: asyncio.Event,
     ready: threading.Event,
@@ -69,7 +71,14 @@ async def _run(
         kubeconfig=kubeconfig, context=None, user_agent="fivespot/test", clock=clock, chance=chance, offload=offload
     )
     try:
-        manager = assemble(_options(namespaces, changes), connection, clock=clock, chance=chance, offload=offload)
+        manager = assemble(
+            _options(namespaces, changes),
+            connection,
+            clock=clock,
+            chance=chance,
+            offload=offload,
+            watch_limits=watch_limits,
+        )
         manager.add(partial(scheduledmachine.build, timings=timings))
         manager.add(timebased.build)
         running = asyncio.create_task(manager.run(stop))

@@ -1,0 +1,70 @@
+"""A connection that looks open and carries nothing any more."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controlplane import ControlPlane, read_crds
+from fivespot.controllers.scheduledmachine import Timings
+from fivespot.runtime.client import WATCH_LIMITS, Limits
+from support import eventually, make_namespace
+from support.manager import MANIFESTS, install, manager_in_process
+from support.providers import ProviderKind
+from support.proxy import Proxy, Seen
+from support.scene import Scene
+
+IDLE_LIMIT = 4.0
+"""Instead of the 90 seconds by default."""
+BUSY_SECONDS = 6.0
+"""What a machine that has much else to do may take longer."""
+
+MEASURED = logging.getLogger("measured")
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    with ControlPlane(crds=read_crds(MANIFESTS / "crds")) as found:
+        install(found)
+        ProviderKind(found.api, "Played").install()
+        yield found
+
+
+def test_an_event_that_a_dead_connection_swallowed_is_delivered_within_the_idle_limit(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    """Nothing is closed and nothing fails; only the silence tells (kopf#585, kubernetes-client/python#2462)."""
+    provider = ProviderKind(plane.api, "Played")
+    namespace = make_namespace(plane.api, "half-open")
+    provider.create(namespace, active=False)
+    scene = Scene(plane.api, namespace, provider)
+    limits = Limits(WATCH_LIMITS.connect, IDLE_LIMIT, WATCH_LIMITS.total)
+    with (
+        Proxy(plane) as proxy,
+        manager_in_process(plane, Timings(), kubeconfig=proxy.kubeconfig(tmp_path / "config"), watch_limits=limits),
+    ):
+        scene.create()
+        scene.wait_phase("Inactive", "ScheduleInactive")
+        # From here on all that was open is dead, and what is opened lives.
+        proxy.blackhole()
+        proxy.heal()
+        scene.active(True)
+        missed = time.monotonic()
+
+        def acted() -> list[Seen]:
+            return [seen for seen in list(proxy.seen) if seen.at > missed and _acts(seen, namespace)]
+
+        delay = eventually(acted, IDLE_LIMIT + BUSY_SECONDS, what="it acts on what it missed")[0].at - missed
+        MEASURED.info("delivered after: %.2f s with a limit of %.0f s", delay, IDLE_LIMIT)
+        scene.wait_made(90)
+        MEASURED.info("machine made after: %.2f s", time.monotonic() - missed)
+
+
+def _acts(seen: Seen, namespace: str) -> bool:
+    return seen.method != "GET" and f"/namespaces/{namespace}/" in seen.path and "/events" not in seen.path
