@@ -10,7 +10,11 @@ import asyncio
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import ParamSpec, Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from anyio import CapacityLimiter
 
 __all__ = [
     "Chance",
@@ -96,10 +100,23 @@ class Offload(Protocol):
 
 
 class ThreadOffload:
-    """Runs the work on the loop's default thread pool. Cancelling the await does not stop the thread."""
+    """Runs the work in threads, a few at a time. Cancelling the await does not stop a thread that has begun.
+
+    :param threads: work that runs at once; more waits for its turn, which a cancelled await gives up.
+    """
+
+    def __init__(self, threads: int = 8) -> None:
+        self._threads = threads
+        self._limiter: CapacityLimiter | None = None
 
     async def run(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.to_thread(fn, *args, **kwargs)
+        # Imported when first used: whoever brings another offload does not need it.
+        from anyio import CapacityLimiter, to_thread  # noqa: PLC0415
+
+        if self._limiter is None:
+            self._limiter = CapacityLimiter(self._threads)
+        work = partial(fn, *args, **kwargs)
+        return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
 
 
 class InlineOffload:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import structlog
+from prometheus_async.aio import track_inprogress
 
 from fivespot.runtime.clock import Chance, Clock
 from fivespot.runtime.errors import (
@@ -25,6 +26,9 @@ from fivespot.runtime.objects import Key, Object, Patch, Resource, merge_patch
 from .correlation import Correlator, EventLimits, EventType, Fresh, ObjectRef, Outcome, Record
 from .logs import LogLimiter
 from .metrics import Metrics
+
+if TYPE_CHECKING:
+    from prometheus_client import Gauge
 
 __all__ = ["EVENTS", "EventRecorder", "EventWriter"]
 
@@ -87,6 +91,9 @@ class EventRecorder:
         self._settled = asyncio.Event()
         self._complaints = LogLimiter(_COMPLAINT_INTERVAL, size=64)
         self._dropped = metrics.counter("fivespot_events_dropped_total", "Events that were not written.", ("reason",))
+        in_progress = metrics.gauge("fivespot_event_writes_in_progress", "Writes of events under way.").child()
+        # Ours is no Gauge by type, but it counts like one, which is all that is asked of it.
+        self._in_progress = cast("Gauge", in_progress)
         self._writes = metrics.counter("fivespot_events_written_total", "Writes of events.").child()
 
     def event(
@@ -148,7 +155,7 @@ class EventRecorder:
     async def _write(self, record: Record) -> None:
         count = record.count
         try:
-            await self._send(record)
+            await track_inprogress(self._in_progress, self._send(record))
         except AlreadyExistsError:
             # A create whose answer was lost, or an event that an earlier life of this process wrote.
             self._correlator.written(record, count, self._clock.monotonic())

@@ -40,6 +40,10 @@ class Cell:
     def inc(self, by: float = 1) -> None:
         self.value += by
 
+    def dec(self, by: float = 1) -> None:
+        """Of a gauge: count down."""
+        self.value -= by
+
     def set(self, value: float) -> None:
         self.value = value
 
