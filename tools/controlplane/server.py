@@ -392,11 +392,14 @@ class ControlPlane:
         self._apiserver.kill()
         self.api.close()
 
+    def start_apiserver(self) -> None:
+        """Starts it again on the same port after :meth:`kill_apiserver`, and does not wait for anything."""
+        self._apiserver.start()
+
     def restart_apiserver(self) -> None:
         """Starts it again on the same port and returns when it is ready."""
-        self._apiserver.kill()
-        self.api.close()
-        self._apiserver.start()
+        self.kill_apiserver()
+        self.start_apiserver()
         self.wait_ready()
 
     def pause_apiserver(self) -> None:
@@ -411,10 +414,14 @@ class ControlPlane:
         """Ends etcd at once; the API server goes on with what it has cached and answers the rest with errors."""
         self._etcd.kill()
 
+    def start_etcd(self) -> None:
+        """Starts it again with its data after :meth:`kill_etcd`, and does not wait for anything."""
+        self._etcd.start()
+
     def restart_etcd(self) -> None:
         """Starts it again with its data, and returns when the API server is ready."""
-        self._etcd.kill()
-        self._etcd.start()
+        self.kill_etcd()
+        self.start_etcd()
         self._await(self._etcd, self._etcd_answers)
         self.wait_ready()
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from controlplane import ControlPlane, read_crds
+from controlplane import ControlPlane
 from fivespot.controllers.scheduledmachine import Timings
 from fivespot.runtime.client import WATCH_LIMITS, Limits
 from support import eventually, make_namespace
-from support.manager import MANIFESTS, install, manager_in_process
+from support.manager import manager_in_process
 from support.providers import ProviderKind
 from support.proxy import Proxy, Seen
 from support.scene import Scene
@@ -28,26 +27,23 @@ MEASURED = logging.getLogger("measured")
 pytestmark = pytest.mark.server
 
 
-@pytest.fixture(scope="module")
-def plane() -> Iterator[ControlPlane]:
-    with ControlPlane(crds=read_crds(MANIFESTS / "crds")) as found:
-        install(found)
-        ProviderKind(found.api, "Played").install()
-        yield found
-
-
 def test_an_event_that_a_dead_connection_swallowed_is_delivered_within_the_idle_limit(
-    plane: ControlPlane, tmp_path: Path
+    plane: ControlPlane, played: ProviderKind, tmp_path: Path
 ) -> None:
     """Nothing is closed and nothing fails; only the silence tells (kopf#585, kubernetes-client/python#2462)."""
-    provider = ProviderKind(plane.api, "Played")
     namespace = make_namespace(plane.api, "half-open")
-    provider.create(namespace, active=False)
-    scene = Scene(plane.api, namespace, provider)
+    played.create(namespace, active=False)
+    scene = Scene(plane.api, namespace, played)
     limits = Limits(WATCH_LIMITS.connect, IDLE_LIMIT, WATCH_LIMITS.total)
     with (
         Proxy(plane) as proxy,
-        manager_in_process(plane, Timings(), kubeconfig=proxy.kubeconfig(tmp_path / "config"), watch_limits=limits),
+        manager_in_process(
+            plane,
+            Timings(),
+            kubeconfig=proxy.kubeconfig(tmp_path / "kubeconfig"),
+            namespaces=[namespace],
+            watch_limits=limits,
+        ),
     ):
         scene.create()
         scene.wait_phase("Inactive", "ScheduleInactive")

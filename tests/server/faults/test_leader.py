@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from controlplane import ControlPlane, read_crds, select
-from harness import MANAGER_USER, MANIFESTS, SYSTEM_NAMESPACE, ManagerProcess, install
+from controlplane import ControlPlane, select
+from harness import MANAGER_USER, SYSTEM_NAMESPACE, ManagerProcess
 from support import eventually, make_namespace
 from support.providers import ProviderKind
 from support.proxy import Proxy
@@ -26,20 +26,11 @@ MEASURED = logging.getLogger("measured")
 pytestmark = pytest.mark.server
 
 
-@pytest.fixture(scope="module")
-def plane() -> Iterator[ControlPlane]:
-    with ControlPlane(crds=read_crds(MANIFESTS / "crds"), audit=True) as found:
-        install(found)
-        ProviderKind(found.api, "Played").install()
-        yield found
-
-
 @pytest.fixture
-def scene(request: pytest.FixtureRequest, plane: ControlPlane) -> Iterator[Scene]:
-    provider = ProviderKind(plane.api, "Played")
+def scene(request: pytest.FixtureRequest, plane: ControlPlane, played: ProviderKind) -> Iterator[Scene]:
     namespace = make_namespace(plane.api, request.node.name)
-    provider.create(namespace, active=False)
-    yield Scene(plane.api, namespace, provider)
+    played.create(namespace, active=False)
+    yield Scene(plane.api, namespace, played)
     # What is left would be work for the manager of the next test.
     plane.api.delete("5spot.finos.org/v1beta1", "ScheduledMachine", "web", namespace, missing_ok=True)
 
