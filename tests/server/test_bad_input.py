@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from controlplane import ControlPlane, read_crds
-from controlplane.server import free_ports
+from controlplane import ControlPlane, free_ports, read_crds
 from support import cluster_objects, eventually
 from support.machines import machine, schedule
 from support.manager import MANIFESTS, SERVICE_ACCOUNT, SYSTEM_NAMESPACE, ManagerProcess, install

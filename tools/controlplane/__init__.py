@@ -5,7 +5,8 @@ from .audit import AuditLog, select, tally
 from .build import BuildFailed, build
 from .crds import cluster_api_crds, read_crds, stand_in_crds
 from .gotool import GoUnavailable
-from .server import ControlPlane, ControlPlaneFailed, KubectlFailed, free_ports
+from .ports import free_ports
+from .server import ControlPlane, ControlPlaneFailed, KubectlFailed
 from .versions import kubernetes_version
 
 __all__ = [

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
-import random
 import shutil
-import socket
 import ssl
 import subprocess
 import tempfile
@@ -22,6 +19,7 @@ from .audit import COMPLETE, POLICY, AuditLog
 from .build import Say, build, say_to_stderr
 from .crds import Crd, cluster_api_crds, is_established, stand_in_crds
 from .credentials import ADMIN, CONTROLLER_MANAGER, Credentials, write_kubeconfig
+from .ports import free_ports
 from .process import Child, Watchdog, remove_folder
 from .versions import kubernetes_version
 
@@ -33,8 +31,6 @@ CONTROLLERS = (
 )
 
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-# Below the range from which the kernel takes ports for outgoing connections, so that none of those takes ours.
-_PORTS = range(18000, 32000)
 _READY_SECONDS = 90.0
 _POLL_SECONDS = 0.05
 _ATTEMPTS = 3
@@ -424,21 +420,6 @@ class ControlPlane:
         self.start_etcd()
         self._await(self._etcd, self._etcd_answers)
         self.wait_ready()
-
-
-def free_ports(count: int) -> list[int]:
-    """Distinct loopback ports on which nobody listens now."""
-    with contextlib.ExitStack() as held:
-        ports: list[int] = []
-        # All are held until the last is found, so that they differ.
-        for port in random.SystemRandom().sample(_PORTS, k=len(_PORTS)):
-            probe = held.enter_context(socket.socket())
-            with contextlib.suppress(OSError):
-                probe.bind(("127.0.0.1", port))
-                ports.append(port)
-            if len(ports) == count:
-                return ports
-    raise ControlPlaneFailed(f"no free port between {_PORTS.start} and {_PORTS.stop}")
 
 
 def _answers(connection: http.client.HTTPConnection, path: str) -> bool:

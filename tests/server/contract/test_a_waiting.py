@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from controlplane import ControlPlane
-from controlplane.server import free_ports
+from controlplane import ControlPlane, free_ports
 from fivespot.controllers.scheduledmachine import Timings
 from support import eventually, make_namespace
 from support.manager import install, manager_in_process

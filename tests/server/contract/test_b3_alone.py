@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from controlplane import ControlPlane, cluster_api_crds, stand_in_crds
+from controlplane import ControlPlane, cluster_api_crds, free_ports, stand_in_crds
 from controlplane.audit import select
-from controlplane.server import free_ports
 from fivespot.controllers.scheduledmachine import Timings
 from support import cluster_objects, eventually, make_namespace
 from support.machines import MACHINE
