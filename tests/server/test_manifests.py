@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from controlplane import Api, ControlPlane, KubectlFailed, read_crds
-from support import eventually
+from support import eventually, make_namespace
 from support.machines import MACHINE, machine, schedule
 
 Json = dict[str, Any]
@@ -58,7 +58,20 @@ def test_explain_shows_what_the_fields_mean(kubectl: Callable[..., str]) -> None
     assert "runs until 17:59" in kubectl("explain", "tbss.spec.hoursOfDay")
 
 
-def test_get_shows_the_columns_that_people_know(kubectl: Callable[..., str], api: Api, namespace: str) -> None:
+@pytest.fixture(scope="module")
+def installed() -> Iterator[ControlPlane]:
+    """A control plane of this module's own with everything that `kubectl apply -k manifests` installs."""
+    aggregation = ["clusterrole-aggregation-controller", "validatingadmissionpolicy-status-controller"]
+    with ControlPlane(crds=read_crds(MANIFESTS / "crds"), audit=False, controllers=aggregation) as plane:
+        # The definitions exist already, created by another field manager, and are taken over.
+        plane.kubectl("apply", "--server-side", "--force-conflicts", "--validate=strict", "-k", str(MANIFESTS))
+        yield plane
+
+
+def test_get_shows_the_columns_that_people_know(installed: ControlPlane) -> None:
+    """On a server without a manager, which would put the status right that is written here."""
+    kubectl, api = installed.kubectl, installed.api
+    namespace = make_namespace(api, "columns")
     api.create(machine("sample", namespace))
     api.create(schedule("sample", namespace, {"timezone": "Europe/Berlin"}))
     ready = {"type": "Ready", "status": "False", "reason": "GracePeriodActive", "message": "m"}
@@ -79,16 +92,6 @@ def test_get_shows_the_columns_that_people_know(kubectl: Callable[..., str], api
     assert kubectl("get", "tbss", "-n", namespace).splitlines()[0].split() == (
         ["NAME", "ACTIVE", "ENABLED", "TIMEZONE", "NEXTTRANSITION", "AGE"]
     )
-
-
-@pytest.fixture(scope="module")
-def installed() -> Iterator[ControlPlane]:
-    """A control plane of this module's own with everything that `kubectl apply -k manifests` installs."""
-    aggregation = ["clusterrole-aggregation-controller", "validatingadmissionpolicy-status-controller"]
-    with ControlPlane(crds=read_crds(MANIFESTS / "crds"), audit=False, controllers=aggregation) as plane:
-        # The definitions exist already, created by another field manager, and are taken over.
-        plane.kubectl("apply", "--server-side", "--force-conflicts", "--validate=strict", "-k", str(MANIFESTS))
-        yield plane
 
 
 @pytest.mark.server
