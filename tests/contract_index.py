@@ -457,7 +457,7 @@ INDEX: dict[str, Entries] = {
     "B3.7": (
         *_in(
             "tests/server/contract/test_b3_deletion.py",
-            "test_b3_7_deletion_in_the_foreground_ends_and_cuts_the_drain_short_as_documented",
+            "test_b3_7_deletion_in_the_foreground_ends_and_may_cut_the_drain_short_as_documented",
             "test_b3_7_a_machine_that_is_down_goes_in_the_foreground_too",
         ),
     ),

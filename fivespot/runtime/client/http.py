@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
+import weakref
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlencode
@@ -34,6 +36,10 @@ _HEADER_LIMIT: Final = 256 * 1024
 _DEAD_SECONDS: Final = 15
 """Seconds without an acknowledgement after which the kernel gives a connection up (TCP keep-alive and user timeout)."""
 
+_FAREWELL_SECONDS = 1.0
+"""How long closing waits for connections to end: plenty for a server that is there, and little for one that is not."""
+_FAREWELL_POLL_SECONDS = 0.005
+
 _FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
 
 
@@ -55,6 +61,7 @@ class HttpTransport:
         self._credentials = credentials
         self._headers = {"User-Agent": user_agent, "Accept-Encoding": "gzip" if compress else "identity"}
         self._session: aiohttp.ClientSession | None = None
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._closed = False
 
     async def request(self, request: Request) -> Response:
@@ -76,8 +83,14 @@ class HttpTransport:
         self._closed = True
         if self._session is not None:
             await self._session.close()
-            # Connections that were dropped are closed in the loop's next turn, which may be its last.
-            await asyncio.sleep(0)
+            # A connection whose request was cut short still says its TLS farewell, and the loop may end after this.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_FAREWELL_SECONDS):
+                    while self._lingering():  # noqa: ASYNC110 - see below
+                        await asyncio.sleep(_FAREWELL_POLL_SECONDS)  # a socket tells nobody when it is closed
+
+    def _lingering(self) -> bool:
+        return any(made.fileno() != -1 for made in self._sockets)
 
     async def _access(self) -> Access:
         try:
@@ -128,13 +141,18 @@ class HttpTransport:
         except _FAILURES as error:
             raise _translated(error, access.server, sent=False) from error
 
+    def _socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
+        made = _socket(info)
+        self._sockets.add(made)
+        return made
+
     def _open_session(self) -> aiohttp.ClientSession:
         if self._closed:
             raise ConnectError("the transport is closed")
         if self._session is None:
             # No limit of connections: every watch holds one, and workers bound the rest.
             connector = aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=_KEEPALIVE_SECONDS, socket_factory=_socket, ttl_dns_cache=10
+                limit=0, keepalive_timeout=_KEEPALIVE_SECONDS, socket_factory=self._socket, ttl_dns_cache=10
             )
             self._session = aiohttp.ClientSession(
                 connector=connector,

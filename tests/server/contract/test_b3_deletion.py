@@ -234,21 +234,16 @@ def test_b3_6_a_namespace_with_ten_live_machines_goes_by_itself(
 # B3.7 ---------------------------------------------------------------------------------------------------------------
 
 
-def test_b3_7_deletion_in_the_foreground_ends_and_cuts_the_drain_short_as_documented(
-    scene: Scene, control_plane: ControlPlane
-) -> None:
+def test_b3_7_deletion_in_the_foreground_ends_and_may_cut_the_drain_short_as_documented(scene: Scene) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
     scene.hold_machine()
     adopt(scene)
     scene.delete(propagation="Foreground")
-    # The garbage collector takes what the Machine owns while the Machine still drains: that is what is warned of.
-    eventually(
-        lambda: deleting(scene, MACHINES) and scene.child(INFRASTRUCTURE) is None and scene.child(BOOTSTRAP) is None,
-        60,
-        what="what the Machine owns is gone before it",
-    )
+    # Whose deletion of the Machine comes first is a race: the collector's in the foreground, which takes what the
+    # Machine owns while it still drains (that is what is warned of), or ours in the background. Both have to end.
+    eventually(lambda: deleting(scene, MACHINES), 60, what="the Machine is being deleted")
     assert set(finalizers(scene)) == {OURS, "foregroundDeletion"}
     scene.wait_phase("ShuttingDown", "NodeDraining")
     # Not with a null patch: the collector's own finalizer is on it by now.
