@@ -21,7 +21,7 @@ setup:
 demo *ARGS: build-controlplane
     @exec python -m demo "$@"
 
-# Everything that has to pass: lint, unit tests, tests on the real control plane
+# Everything that has to pass: lint, unit tests, tests on the real control plane (12 minutes)
 test: lint unit build-controlplane server
 
 # Style, types, import directions (20 s)
@@ -35,7 +35,7 @@ lint:
 unit *ARGS:
     pytest tests/unit -n {{ jobs }} "$@"
 
-# Tests on the real control plane
+# Tests on the real control plane (11 minutes)
 server *ARGS: build-controlplane
     pytest tests/server -n {{ jobs }} --dist loadfile "$@"
 
