@@ -119,6 +119,8 @@ def test_b4_6_changes_that_come_together_are_never_more_writes_than_changes(
 ) -> None:
     scene.create(enabled=False)
     scene.wait_phase("Disabled")
+    # Written in its own time, and not a part of what is counted.
+    eventually(lambda: scene.events("ScheduleDisabled"), what="the event of the phase")
     mark = control_plane.audit_log.mark()
     edits = 20
     for number in range(edits):
