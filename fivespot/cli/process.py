@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -29,6 +28,7 @@ from fivespot.runtime.manager import (
     ReadOnlyTransport,
     ServingSettings,
 )
+from fivespot.runtime.manager.running import stop_on_signals
 from fivespot.runtime.telemetry import EventRecorder, Metrics, configure
 from fivespot.schedule.zones import TZDATA_RELEASE
 
@@ -66,7 +66,7 @@ def run_process(options: ManagerOptions) -> None:
 
 async def _main(options: ManagerOptions) -> None:
     stop = asyncio.Event()
-    _stop_on_signals(stop)
+    stop_on_signals(stop)
     clock, chance, offload = SystemClock(), system_chance(), ThreadOffload()
     connection = await connect(
         kubeconfig=options.kubeconfig,
@@ -213,18 +213,6 @@ async def _probe(connection: Connection, clock: Clock, chance: Chance) -> None:
     except ApiError as error:
         # Not everybody may read the version; the server is there and answers, which is all that was asked.
         _log.debug("the API server does not tell its version", error=str(error))
-
-
-def _stop_on_signals(stop: asyncio.Event) -> None:
-    def received(number: signal.Signals) -> None:
-        if stop.is_set():
-            os._exit(128 + number)
-        _log.info("signal received", signal=number.name)
-        stop.set()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, received, number)
 
 
 def _loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -86,8 +86,8 @@ class HttpTransport:
             # A connection whose request was cut short still says its TLS farewell, and the loop may end after this.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_FAREWELL_SECONDS):
-                    while self._lingering():  # noqa: ASYNC110 - see below
-                        await asyncio.sleep(_FAREWELL_POLL_SECONDS)  # a socket tells nobody when it is closed
+                    while self._lingering():  # noqa: ASYNC110 - a socket tells nobody that it is closed
+                        await asyncio.sleep(_FAREWELL_POLL_SECONDS)
 
     def _lingering(self) -> bool:
         return any(made.fileno() != -1 for made in self._sockets)

@@ -120,7 +120,7 @@ def run(
 
     async def main() -> None:
         stop = asyncio.Event()
-        _stop_on_signals(stop)
+        stop_on_signals(stop)
         async with open_manager(
             name, kubeconfig=kubeconfig, context=context, namespaces=namespaces, settings=settings
         ) as manager:
@@ -144,7 +144,9 @@ def _complain(name: str, error: Exception) -> None:
     sys.stderr.flush()
 
 
-def _stop_on_signals(stop: asyncio.Event) -> None:
+def stop_on_signals(stop: asyncio.Event) -> None:
+    """Set ``stop`` at SIGTERM or SIGINT; a second signal ends the process at once."""
+
     def received(number: signal.Signals) -> None:
         if stop.is_set():
             os._exit(128 + number)
