@@ -1,28 +1,17 @@
-"""The weekly rule with its exceptions, on the wall clock: what is open, before any zone comes into it.
-
-Readings are seconds from 1970 on the wall clock, as in :mod:`.civil`; days are counted from 1 January 1970.
-"""
+"""The weekly rule with its exceptions, on the wall clock: what is open, before any zone comes into it."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from typing import NamedTuple
 
 from .grammar import DAY, HOUR
 from .intervals import Interval, merge, subtract
 from .rules import SpanWindow, WeeklySchedule, window_length
+from .search import WEEK, Occurrence
 
-WEEK = 7 * DAY
 _EPOCH = date(1970, 1, 1)
-
-
-class Occurrence(NamedTuple):
-    """One window on one date, as written: where it starts and ends on the wall clock."""
-
-    start: int
-    end: int
 
 
 def day_of(day: date) -> int:
@@ -35,8 +24,19 @@ def date_of(day: int) -> date:
     return _EPOCH + timedelta(days=day)
 
 
+def weekday_of(day: int) -> int:
+    """The weekday, Monday 0, of the date so many days from 1 January 1970, which was a Thursday."""
+    return (day + 3) % 7
+
+
+def leaves_nothing_out(windows: Iterable[Interval], hours: Sequence[Sequence[Interval]]) -> bool:
+    """Whether windows of a week (in seconds from its Monday), or else the hours of each weekday, cover all of it."""
+    merged = merge((start + shift, end + shift) for start, end in windows for shift in (-WEEK, 0, WEEK))
+    return all(list(day) == [(0, DAY)] for day in hours) or any(start <= 0 and end >= WEEK for start, end in merged)
+
+
 class Pattern:
-    """The rules of a schedule, arranged by weekday for quick look-up."""
+    """The rules of a schedule, arranged by weekday for quick look-up (:class:`~.search.Readings`)."""
 
     def __init__(self, schedule: WeeklySchedule) -> None:
         daily: list[list[tuple[int, int]]] = [[] for _ in range(7)]
@@ -59,39 +59,29 @@ class Pattern:
             for exception in schedule.exceptions
         }
         self.exception_days = sorted(self._exceptions)
-        """The dates with an exception, sorted."""
         weekly = [*self._daily, *self._spans]
         ends = [end for day in [*weekly, *self._exceptions.values()] for _, end in day]
         self.reach = (max(ends, default=0) + DAY - 1) // DAY
-        """How many days, its own included, a window can touch."""
         self.has_windows = bool(ends)
         self.has_hours = any(self._hours)
         self.has_rule = self.has_hours or any(weekly)
-        """Whether anything is open in a week without exceptions."""
 
     @property
     def covers_every_week(self) -> bool:
-        """Whether the windows alone, or the hours alone, leave no moment of the week out.
-
-        Then they do in every zone too: both clocks that they are read from always show something.
-        """
-        windows = merge(
-            (day * DAY + start + shift, day * DAY + end + shift)
-            for rules in (self._daily, self._spans)
-            for day, opens in enumerate(rules)
-            for start, end in opens
-            for shift in (-WEEK, 0, WEEK)
-        )
-        return all(day == [(0, DAY)] for day in self._hours) or any(
-            start <= 0 and end >= WEEK for start, end in windows
+        return leaves_nothing_out(
+            (
+                (day * DAY + start, day * DAY + end)
+                for rules in (self._daily, self._spans)
+                for day, opens in enumerate(rules)
+                for start, end in opens
+            ),
+            self._hours,
         )
 
     def hours(self, day: int) -> list[Interval]:
-        """The open hours of one date, as seconds from its midnight."""
-        return [] if day in self._exceptions else self._hours[(day + 3) % 7]
+        return [] if day in self._exceptions else self._hours[weekday_of(day)]
 
     def windows(self, first: int, last: int) -> Iterator[Interval]:
-        """What windows open on the dates ``first`` to ``last``: in no order, overlapping, and more than asked."""
         for day, start, end, is_span in self._written(first - self.reach, last):
             if not is_span or not self.exception_days:
                 yield day * DAY + start, day * DAY + end
@@ -102,14 +92,13 @@ class Pattern:
             yield from subtract((day * DAY + start, day * DAY + end), cuts)
 
     def occurrences(self, first: int, last: int) -> Iterator[Occurrence]:
-        """Every window that starts on the dates ``first`` to ``last``, whole, as written."""
         for day, start, end, is_span in self._written(first, last):
             if not (is_span and day in self._exceptions):
                 yield Occurrence(day * DAY + start, day * DAY + end)
 
     def _written(self, first: int, last: int) -> Iterator[tuple[int, int, int, bool]]:
         for day in range(first, last + 1):
-            weekday = (day + 3) % 7  # day 0 was a Thursday
+            weekday = weekday_of(day)
             for start, end in self._exceptions.get(day, self._daily[weekday]):
                 yield day, start, end, False
             for start, end in self._spans[weekday]:

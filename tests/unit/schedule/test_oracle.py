@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fivespot.schedule import Timeline, Zone, evaluate, read_schedule, zone_names
-from fivespot.schedule.evaluate import _Segment
+from fivespot.schedule.pattern import Pattern
+from fivespot.schedule.search import Search, Segment
 from fivespot.schedule.tzif import read_tail_rule
 from unit.schedule.oracle import Case, Oracle, fires, jump_between, local_time
 
@@ -58,7 +59,7 @@ def check(case: Case, start: int, end: int, step: int) -> None:
         assert oracle.active(at) is state, f"{instant(at)} in {case}"
         if index % 5:
             continue
-        afresh = timeline._search(at)
+        afresh = timeline._search.search(at)
         assert (afresh.active, min(afresh.end, end)) == (state, change), f"{instant(at)} in {case}"
 
 
@@ -194,17 +195,17 @@ def test_a_date_left_out_or_lived_twice(zone: str, start: str, case: Case) -> No
     check(case, at, at + 7 * DAY, 600)
 
 
-class Plodding(Timeline):
+class Plodding(Search):
     """Looks at each week in turn, for fifty years."""
 
-    def _search(self, at: int) -> _Segment:
-        first = self._active(at, at + DAY)
+    def search(self, at: int) -> Segment:
+        first = self.active(at, at + DAY)
         active = bool(first) and first[0][0] == at
         for start in range(at, at + 50 * 366 * DAY, 28 * DAY):
-            end = self._edge(self._active(start, start + 28 * DAY), start, start + 28 * DAY, active)
+            end = self._edge(self.active(start, start + 28 * DAY), start, start + 28 * DAY, active)
             if end is not None:
-                return _Segment(at, end, active)
-        return _Segment(at, 10**15, active)
+                return Segment(at, end, active)
+        return Segment(at, 10**15, active)
 
 
 @st.composite
@@ -241,7 +242,8 @@ def nearly_constant(draw: st.DrawFn) -> Case:
 @given(nearly_constant(), st.integers(FIRST, LAST))
 def test_skipping_ahead_finds_what_looking_at_each_week_finds(case: Case, at: int) -> None:
     schedule = read_schedule(case.spec())
-    quick, plodding = Timeline(schedule)._search(at), Plodding(schedule)._search(at)
+    parts = schedule.zone, Pattern(schedule), int(schedule.lead_time.total_seconds())
+    quick, plodding = Search(*parts).search(at), Plodding(*parts).search(at)
     assert quick == plodding or (
         plodding.end == 10**15 and quick.end > at + 50 * 365 * DAY and quick.active == plodding.active
     )

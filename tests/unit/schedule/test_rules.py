@@ -23,6 +23,7 @@ from fivespot.schedule import (
     skipped,
     transitions,
 )
+from fivespot.schedule.search import Search
 
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 END = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
@@ -392,18 +393,18 @@ class TestBoundedWork:
     )
     def test_few_weeks_are_looked_at(self, spec: dict[str, Any], weeks: int, monkeypatch: pytest.MonkeyPatch) -> None:
         calls = []
-        look = Timeline._active
+        look = Search.active
 
-        def counted(self: Timeline, start: int, end: int) -> list[tuple[int, int]]:
+        def counted(self: Search, start: int, end: int) -> list[tuple[int, int]]:
             calls.append(start)
             return look(self, start, end)
 
-        monkeypatch.setattr(Timeline, "_active", counted)
+        monkeypatch.setattr(Search, "active", counted)
         Timeline(read_schedule(spec)).evaluate(z(MONDAY))
         assert 0 < len(calls) <= weeks
 
     def test_what_was_found_is_remembered(self, monkeypatch: pytest.MonkeyPatch) -> None:
         timeline = Timeline(read_schedule(WEEKDAYS))
         first = timeline.evaluate(z("2027-01-04T10:00"))
-        monkeypatch.setattr(Timeline, "_active", None)
+        monkeypatch.setattr(Search, "active", None)
         assert timeline.evaluate(z("2027-01-04T16:59")) == first
