@@ -4,7 +4,7 @@ from .cache import Cache
 from .index import IndexFunction
 from .informer import Informer, Subscription
 from .kinds import KindAbsent, Kinds, KindState, KindUnknown
-from .reflector import ReflectorSettings
+from .settings import ReflectorSettings
 from .shared import Handler, InformerStatus
 
 __all__ = [

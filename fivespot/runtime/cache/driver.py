@@ -14,7 +14,7 @@ from fivespot.runtime.objects import Key, decode_head, parse_version
 from fivespot.runtime.telemetry import LogLimiter
 
 from .burst import Burst
-from .reflector import (
+from .course import (
     BackingOff,
     Begin,
     Commit,
@@ -32,8 +32,8 @@ from .reflector import (
     Rested,
     StreamStalled,
     WatchOver,
-    advance,
 )
+from .reflector import advance
 from .shared import Shared
 
 __all__ = ["Driver"]
@@ -61,6 +61,7 @@ class Driver:
         self._burst = Burst(shared.settings.burst_events, shared.settings.burst_seconds)
         self._limiter = LogLimiter(_LOG_INTERVAL)
         self._watch: Watch | None = None
+        self._following: asyncio.Timeout | None = None
         self._opened_at = 0.0
         self._received = 0
 
@@ -81,6 +82,13 @@ class Driver:
             shared.state = "stopped"
             shared.store.abandon()
             await self._close()
+
+    def reconnect(self) -> None:
+        """Give up the connection of the watch that is followed, if one is, and resume on another."""
+        following = self._following
+        # One that is ending by itself, or was told already, is left alone.
+        if following is not None and following.when() is None:
+            following.reschedule(self._clock.monotonic())
 
     async def _do(self, effect: Effect) -> Happening | None:
         match effect:
@@ -206,6 +214,17 @@ class Driver:
         return None
 
     async def _follow(self) -> Happening:
+        try:
+            async with asyncio.timeout(None) as self._following:
+                return await self._read_events()
+        except TimeoutError:
+            if self._following is None or not self._following.expired():
+                raise
+            return await self._over(WatchEnd.BROKEN, TransportError("the connection was given up"))
+        finally:
+            self._following = None
+
+    async def _read_events(self) -> Happening:
         shared, watch, annotations = self._shared, self._watch, self._annotations
         assert watch is not None
         store = shared.store

@@ -28,7 +28,7 @@ from fivespot.runtime.telemetry import LogLimiter
 
 from .burst import Burst
 from .index import IndexFunction
-from .reflector import ReflectorSettings
+from .settings import ReflectorSettings
 from .staging import Swap
 from .store import Changes, Store
 
@@ -147,6 +147,8 @@ class Shared:
         self.synced = asyncio.Event()
         self.nudged = asyncio.Event()
         """Set when the definition of the resource changed: it may be served now."""
+        self.reconnect: Callable[[], None] = _nothing_to_do
+        """Gives up the connection of the watch, where one is followed."""
         self.state = "empty"
         self.last_activity: float | None = None
         self.relists = 0
@@ -346,6 +348,10 @@ class Shared:
         held_back = self._limiter.allow((what, type(error)), self._clock.monotonic())
         if held_back is not None:
             _log.error("failed in an informer", what=what, informer=str(self), held_back=held_back, exc_info=error)
+
+
+def _nothing_to_do() -> None:
+    """There is no driver yet."""
 
 
 def _name_of(fn: object) -> str:

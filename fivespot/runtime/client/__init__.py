@@ -9,9 +9,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .client import REQUEST_LIMITS, WATCH_LIMITS, Client
+from .client import Client
 from .decode import Page
 from .discovery import Discovery, GroupServed
+from .reading import REQUEST_LIMITS, WATCH_LIMITS
 from .retry import NO_RETRY, Repeat, RetryPolicy
 from .transport import ByteStream, Limits, Request, Response, Transport
 from .watch import Watch, WatchEnd, WatchEnded, WatchEvent

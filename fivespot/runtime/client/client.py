@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
@@ -10,31 +9,23 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from fivespot.runtime.clock import Chance, Clock
-from fivespot.runtime.errors import DeadlineError, GoneError, ProtocolError, TransportError
-from fivespot.runtime.objects import EVERYTHING, Key, Object, Patch, Resource, Selector
+from fivespot.runtime.objects import Key, Object, Patch, Resource
 
-from .building import accepting, delete_request, encode_body, get_request, names, page_request, watch_request
-from .decode import Page, decode_answer, decode_page, decode_status
+from .building import accepting, delete_request, encode_body, names
+from .decode import decode_answer, decode_status
+from .reading import REQUEST_LIMITS, WATCH_LIMITS, Reader
 from .retry import Repeat, RetryPolicy
 from .sending import Sender, succeeded
 from .transport import Limits, Request, Response, Transport
-from .watch import Watch, WatchEnd, WatchEnded, refused
 from .writes import Propagation, WriteObserver, is_kind, is_removed
 
-__all__ = ["REQUEST_LIMITS", "WATCH_LIMITS", "Client"]
+__all__ = ["Client"]
 
-REQUEST_LIMITS: Final = Limits(connect=10.0, read=35.0, total=60.0)
-"""An answer may take as long as the slowest admission webhook may (30 s); the server itself gives up after 60 s."""
-WATCH_LIMITS: Final = Limits(connect=10.0, read=90.0, total=None)
-"""Bookmarks come about once a minute, so a watch that is silent for longer has lost its connection."""
-
-_FAILURE_BODY_LIMIT: Final = 64 * 1024
-_RELISTS: Final = 3
 _APPLY: Final = "application/apply-patch+yaml"
 _JSON: Final = "application/json"
 
 
-class Client:
+class Client(Reader):
     """A typed client for any resource; safe to share between all tasks of a loop.
 
     Every call ends within its limits times the attempts of the retry policy. A request is repeated only as
@@ -66,11 +57,10 @@ class Client:
         watch_limits: Limits = WATCH_LIMITS,
         observe_request: Callable[[str, int], None] | None = None,
     ) -> None:
+        sender = Sender(transport, clock=clock, chance=chance, retry=retry, observe_request=observe_request)
+        super().__init__(sender, request_limits, watch_limits)
         self.clock = clock
-        self._sender = Sender(transport, clock=clock, chance=chance, retry=retry, observe_request=observe_request)
         self._field_manager = field_manager
-        self._request_limits = request_limits
-        self._watch_limits = watch_limits
         self._observers: list[WriteObserver] = []
 
     def add_observer(self, observer: WriteObserver) -> None:
@@ -86,124 +76,6 @@ class Client:
     async def close(self) -> None:
         """Close the transport and with it every open watch."""
         await self._sender.transport.close()
-
-    # -- reading -------------------------------------------------------------------------------------------------
-
-    async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False) -> Object:
-        """One object.
-
-        :param metadata_only: ask for the metadata alone.
-        :raises NotFoundError: there is none, or the resource is not served (then ``reason`` is "").
-        """
-        request = get_request(resource, key, self._request_limits, metadata_only=metadata_only)
-        response = await self._sender.send(request, Repeat.ALWAYS)
-        return decode_answer(response.body, request.what)
-
-    async def list(
-        self,
-        resource: Resource,
-        namespace: str | None = None,
-        *,
-        selector: Selector = EVERYTHING,
-        metadata_only: bool = False,
-        limit: int = 500,
-    ) -> list[Object]:
-        """All objects of a resource, in one namespace or (None) in all, read in pages of ``limit``.
-
-        When a continue token expires in the middle, the whole list is read again.
-
-        :raises GoneError: the tokens expired several times in a row.
-        """
-        attempt = 1
-        while True:
-            try:
-                return await self._all_pages(resource, namespace, selector, metadata_only, limit)
-            except GoneError:
-                if attempt == _RELISTS:
-                    raise
-                attempt += 1
-
-    async def page(
-        self,
-        resource: Resource,
-        namespace: str | None = None,
-        *,
-        selector: Selector = EVERYTHING,
-        metadata_only: bool = False,
-        limit: int = 500,
-        continue_token: str = "",
-        version: str | None = None,
-        match: str | None = None,
-    ) -> Page:
-        """One page of a list, asked for once: callers have a back-off of their own.
-
-        :param limit: objects a page; 0 leaves it to the server.
-        :param continue_token: from the page before; "" for the first.
-        :param version: ``resourceVersion`` of the first page ("0" allows the server's cache), None for the newest.
-        :param match: ``resourceVersionMatch`` of the first page.
-        :raises GoneError: the continue token is too old.
-        """
-        request = page_request(
-            resource,
-            namespace,
-            self._request_limits,
-            selector=selector,
-            metadata_only=metadata_only,
-            limit=limit,
-            continue_token=continue_token,
-            version=version,
-            match=match,
-        )
-        response = await self._sender.once(request)
-        return decode_page(response.body, request.what)
-
-    async def watch(
-        self,
-        resource: Resource,
-        namespace: str | None = None,
-        *,
-        selector: Selector = EVERYTHING,
-        metadata_only: bool = False,
-        version: str,
-        initial_events: bool = False,
-        server_timeout: float,
-    ) -> Watch:
-        """Open a watch; once, never retried. The caller closes it.
-
-        Bookmarks are always asked for.
-
-        :param version: watch from after this version; with ``initial_events`` "" means the newest state.
-        :param initial_events: have the server send all objects first, then a bookmark that says so (KEP-3157).
-        :param server_timeout: seconds after which the server is to end the watch.
-        :raises WatchEnded: it cannot be opened; typed like the end of one that was open.
-        """
-        request = watch_request(
-            resource,
-            namespace,
-            self._watch_limits,
-            selector=selector,
-            metadata_only=metadata_only,
-            version=version,
-            initial_events=initial_events,
-            server_timeout=server_timeout,
-        )
-        try:
-            stream = await self._sender.open(request)
-        except DeadlineError as error:
-            raise WatchEnded(WatchEnd.IDLE, f"{request.what}: {error}") from error
-        except TransportError as error:
-            raise WatchEnded(WatchEnd.BROKEN, f"{request.what}: {error}") from error
-        if stream.status == 200:
-            return Watch(stream, request.what)
-        try:
-            body = await stream.read_rest(_FAILURE_BODY_LIMIT)
-        except TransportError:
-            # The status alone says enough; its words are lost with the connection.
-            body = b""
-        finally:
-            await stream.close()
-        refusal = self._sender.failure(stream.status, stream.headers, body, request.what)
-        raise refused(refusal) from refusal
 
     async def raw(
         self,
@@ -368,30 +240,6 @@ class Client:
     ) -> Response:
         request = Request(method, path, self._request_limits, query, headers, body, what)
         return await self._sender.send(request, repeat)
-
-    async def _all_pages(
-        self, resource: Resource, namespace: str | None, selector: Selector, metadata_only: bool, limit: int
-    ) -> builtins.list[Object]:
-        objects: builtins.list[Object] = []
-        token = ""
-        while True:
-            request = page_request(
-                resource,
-                namespace,
-                self._request_limits,
-                selector=selector,
-                metadata_only=metadata_only,
-                limit=limit,
-                continue_token=token,
-            )
-            response = await self._sender.send(request, Repeat.ALWAYS)
-            page = decode_page(response.body, request.what)
-            objects.extend(Object.parse(bytes(memoryview(item))) for item in page.items)
-            if not page.continue_token:
-                return objects
-            if page.continue_token == token:
-                raise ProtocolError(f"{request.what}: the same continue token came twice")
-            token = page.continue_token
 
     async def _update(
         self,

@@ -1,12 +1,8 @@
-"""The transport over HTTP: one aiohttp session, explicit limits, credentials kept current."""
+"""The transport over HTTP: pooled connections, explicit limits, credentials kept current."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import socket
-import weakref
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlencode
@@ -14,37 +10,21 @@ from urllib.parse import urlencode
 import aiohttp
 from yarl import URL
 
-from fivespot.runtime.errors import (
-    BrokenStreamError,
-    ConfigError,
-    ConnectError,
-    DeadlineError,
-    TransportError,
-)
+from fivespot.runtime.errors import BrokenStreamError, ConfigError, ConnectError, DeadlineError, TransportError
 
 from .auth import Access, Credentials
 from .lines import LineSplitter
-from .transport import ByteStream, Limits, Request, Response
+from .pool import Pool, Pools
+from .translating import FAILURES, ConnectDeadlineError, answer_headers, client_timeout, translated
+from .transport import ByteStream, Request, Response
 
 __all__ = ["ConnectDeadlineError", "HttpTransport"]
 
-_KEEPALIVE_SECONDS: Final = 30.0
-"""How long an idle connection is kept: well below the 90 s after which kube-apiserver closes one, because a request
-sent at that moment is lost, and a patch or create then must not be repeated."""
-_HEADER_LIMIT: Final = 256 * 1024
-"""Bytes of one header: each unknown field of an object may add a Warning."""
-_DEAD_SECONDS: Final = 15
-"""Seconds without an acknowledgement after which the kernel gives a connection up (TCP keep-alive and user timeout)."""
-
-_FAREWELL_SECONDS = 1.0
-"""How long closing waits for connections to end: plenty for a server that is there, and little for one that is not."""
-_FAREWELL_POLL_SECONDS = 0.005
-
-_FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
-
-
-class ConnectDeadlineError(ConnectError, DeadlineError):
-    """The connect limit passed, so the request was never sent."""
+_READS: Final = frozenset({"GET", "HEAD"})
+_PATIENCE: Final = 4.0
+"""Seconds that a read waits on a connection that may have died while it was idle, before it is sent on a new one."""
+_DOUBT: Final = 1.0
+"""Seconds without an answer after which a request that its caller gave up says something about the connection."""
 
 
 class HttpTransport:
@@ -53,15 +33,17 @@ class HttpTransport:
     Redirects are not followed and cookies not kept. A request that is answered 401 is sent once more if the
     credentials have changed in the meantime: an unauthenticated request is refused before anything is done.
 
+    A connection that died while it was idle looks like a slow server. A read that gets no answer within 4 seconds is
+    therefore sent once more, on a new connection and with its whole limit, and whoever waited in vain takes the idle
+    connections with it, so that no other request has to find out by itself.
+
     :param user_agent: names this program to the server; API priority and audit logs show it.
     :param compress: let the server compress large answers: worth its CPU time over slow links only.
     """
 
     def __init__(self, credentials: Credentials, *, user_agent: str, compress: bool = False) -> None:
         self._credentials = credentials
-        self._headers = {"User-Agent": user_agent, "Accept-Encoding": "gzip" if compress else "identity"}
-        self._session: aiohttp.ClientSession | None = None
-        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._pools = Pools({"User-Agent": user_agent, "Accept-Encoding": "gzip" if compress else "identity"})
         self._closed = False
 
     async def request(self, request: Request) -> Response:
@@ -73,24 +55,14 @@ class HttpTransport:
 
     async def stream(self, request: Request) -> ByteStream:
         access = await self._access()
-        response = await self._open(request, access)
-        if response.status == 401 and await self._renewed(response, access):
-            access = await self._access()
-            response = await self._open(request, access)
-        return _HttpStream(response, access.server)
+        stream = await self._open(request, access)
+        if stream.status == 401 and await self._renewed(stream, access):
+            stream = await self._open(request, await self._access())
+        return stream
 
     async def close(self) -> None:
         self._closed = True
-        if self._session is not None:
-            await self._session.close()
-            # A connection whose request was cut short still says its TLS farewell, and the loop may end after this.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_FAREWELL_SECONDS):
-                    while self._lingering():  # noqa: ASYNC110 - a socket tells nobody that it is closed
-                        await asyncio.sleep(_FAREWELL_POLL_SECONDS)
-
-    def _lingering(self) -> bool:
-        return any(made.fileno() != -1 for made in self._sockets)
+        await self._pools.close()
 
     async def _access(self) -> Access:
         try:
@@ -98,85 +70,97 @@ class HttpTransport:
         except ConfigError as error:
             raise ConnectError(str(error)) from error
 
-    async def _renewed(self, response: aiohttp.ClientResponse, access: Access) -> bool:
+    async def _renewed(self, stream: _HttpStream, access: Access) -> bool:
+        renewed = False
         try:
             renewed = await self._credentials.refused(access)
         except BaseException:
-            response.close()
+            await stream.close()
             raise
         if renewed:
-            response.close()
+            await stream.close()
         return renewed
 
     async def _whole(self, request: Request, access: Access) -> Response:
-        response = await self._open(request, access)
-        try:
-            body = await response.read()
-        except _FAILURES as error:
-            raise _translated(error, access.server, sent=True) from error
-        finally:
-            # Without effect once the answer was read to its end and the connection went back to the pool.
-            response.close()
-        return Response(response.status, _headers(response), body)
+        stream = await self._open(request, access)
+        return await stream.read_all()
 
-    async def _open(self, request: Request, access: Access) -> aiohttp.ClientResponse:
+    async def _open(self, request: Request, access: Access) -> _HttpStream:
+        """Send a request and wait for the head of its answer."""
+        pool = await self._pool()
+        if request.method in _READS and pool.proven:
+            try:
+                async with asyncio.timeout(_PATIENCE) as patience:
+                    return await self._send(request, access, pool)
+            except TimeoutError:
+                if not patience.expired():
+                    raise
+            pool = await self._pool()
+        return await self._send(request, access, pool)
+
+    async def _send(self, request: Request, access: Access, pool: Pool) -> _HttpStream:
         headers = dict(request.headers)
         if access.authorization:
             headers["Authorization"] = access.authorization
         target = access.server + request.path
         if request.query:
             target += "?" + urlencode(request.query)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        answered = False
         try:
-            return await self._open_session().request(
+            response = await pool.session.request(
                 request.method,
                 URL(target, encoded=True),
                 headers=headers,
                 data=request.body,
-                timeout=_timeout(request.limits),
+                timeout=client_timeout(request.limits),
                 allow_redirects=False,
                 ssl=access.tls if access.tls is not None else True,
                 server_hostname=access.tls_server_name or None,
                 proxy=access.proxy or None,
             )
-        except _FAILURES as error:
-            raise _translated(error, access.server, sent=False) from error
+            answered = pool.proven = True
+        except FAILURES as error:
+            raise translated(error, access.server, sent=False) from error
+        finally:
+            if not answered:
+                if loop.time() - began >= _DOUBT:
+                    self._pools.doubt(pool)
+                self._pools.release(pool)
+        return _HttpStream(response, access.server, pool, self._pools)
 
-    def _socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
-        made = _socket(info)
-        self._sockets.add(made)
-        return made
-
-    def _open_session(self) -> aiohttp.ClientSession:
+    async def _pool(self) -> Pool:
         if self._closed:
             raise ConnectError("the transport is closed")
-        if self._session is None:
-            # No limit of connections: every watch holds one, and workers bound the rest.
-            connector = aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=_KEEPALIVE_SECONDS, socket_factory=self._socket, ttl_dns_cache=10
-            )
-            self._session = aiohttp.ClientSession(
-                connector=connector,
-                headers=self._headers,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                # Reading proxy variables and netrc on every request would block the loop; see connecting.py.
-                trust_env=False,
-                max_line_size=_HEADER_LIMIT,
-                max_field_size=_HEADER_LIMIT,
-            )
-        return self._session
+        return await self._pools.acquire()
 
 
 class _HttpStream:
-    """The answer of one streaming request."""
+    """The answer of one request."""
 
-    def __init__(self, response: aiohttp.ClientResponse, server: str) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, server: str, pool: Pool, pools: Pools) -> None:
         self._response = response
         self._server = server
+        self._pool = pool
+        self._pools = pools
         self._lines = LineSplitter()
         self._ended = False
         self._closed = False
         self.status = response.status
-        self.headers: Mapping[str, str] = _headers(response)
+        self.headers: Mapping[str, str] = answer_headers(response)
+
+    async def read_all(self) -> Response:
+        """The whole answer; the connection is given back, or closed if that fails."""
+        try:
+            body = await self._response.read()
+        except FAILURES as error:
+            raise self._failed(error) from error
+        finally:
+            # Without effect once the answer was read to its end and the connection went back to the pool.
+            self._response.close()
+            self._let_go()
+        return Response(self.status, self.headers, body)
 
     async def readline(self) -> bytes:
         while True:
@@ -205,86 +189,31 @@ class _HttpStream:
         return b"".join(blocks)[:limit]
 
     async def close(self) -> None:
-        self._closed = True
         connection = self._response.connection
         if connection is not None and connection.transport is not None:
             # Dropped, because a TLS farewell waits for the other side, which may be silent or hung.
             connection.transport.abort()
         self._response.close()
+        self._let_go()
 
     async def _read(self) -> bytes:
         if self._closed:
             raise BrokenStreamError(f"{self._server}: the stream was closed by its reader")
         try:
             return await self._response.content.readany()
-        except _FAILURES as error:
-            raise _translated(error, self._server, sent=True) from error
+        except FAILURES as error:
+            raise self._failed(error) from error
         except RuntimeError as error:
             # aiohttp's word for a connection that was closed under a waiting reader.
             raise BrokenStreamError(f"{self._server}: {error}") from error
 
+    def _failed(self, error: Exception) -> TransportError:
+        failure = translated(error, self._server, sent=True)
+        if isinstance(failure, DeadlineError):
+            self._pools.doubt(self._pool)
+        return failure
 
-def _translated(error: Exception, server: str, *, sent: bool) -> TransportError:
-    """The error of ours for one of aiohttp's. Its texts hold host and cause; the cause chain keeps the original.
-
-    :param sent: the answer had begun.
-    """
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return ConnectDeadlineError(f"cannot reach {server}: no connection within the limit")
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError):
-        return ConnectError(f"cannot reach {server}: {_reason(error)}")
-    if isinstance(error, TimeoutError):
-        what = "the answer came too slowly" if sent else "no answer within the limit"
-        return DeadlineError(f"{server}: {what}")
-    if sent:
-        return BrokenStreamError(f"{server}: the connection ended in the middle of the answer: {_reason(error)}")
-    return TransportError(f"{server}: the connection ended before the answer: {_reason(error)}")
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, aiohttp.InvalidURL):
-        # Its text is the URL, which may hold a password.
-        return "the URL cannot be used"
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return str(error.certificate_error)
-    if isinstance(error, aiohttp.ClientConnectorError):
-        cause = error.os_error
-        # asyncio puts the address in place of the system's own words; those of a resolver are in no table.
-        if cause.errno is not None and cause.errno > 0:
-            return os.strerror(cause.errno)
-        return cause.strerror or str(cause)
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return f"the proxy answers {error.status} {error.message}"
-    return str(error) or type(error).__name__
-
-
-def _timeout(limits: Limits) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(
-        total=limits.total,
-        connect=limits.connect,
-        sock_connect=limits.connect,
-        sock_read=limits.read,
-        # aiohttp rounds longer limits up to whole seconds unless told not to.
-        ceil_threshold=float("inf"),
-    )
-
-
-def _headers(response: aiohttp.ClientResponse) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for name, value in response.headers.items():
-        key = name.lower()
-        headers[key] = f"{headers[key]}, {value}" if key in headers else value
-    return headers
-
-
-def _socket(info: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket whose death the kernel notices while nobody reads or writes (RFC 1122 keep-alive, RFC 5482)."""
-    family, kind, protocol, _, _ = info
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    options = {"TCP_KEEPIDLE": _DEAD_SECONDS, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-    for name, value in {**options, "TCP_USER_TIMEOUT": _DEAD_SECONDS * 1000}.items():
-        # Not every system has each of them.
-        if hasattr(socket, name):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return made
+    def _let_go(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._pools.release(self._pool)

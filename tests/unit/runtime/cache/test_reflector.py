@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fivespot.runtime.cache.reflector import (
+from fivespot.runtime.cache.course import (
     BackingOff,
     Begin,
     Commit,
@@ -23,7 +24,6 @@ from fivespot.runtime.cache.reflector import (
     Nudged,
     OpenWatch,
     PageRead,
-    ReflectorSettings,
     Rest,
     Rested,
     StopAsked,
@@ -32,11 +32,11 @@ from fivespot.runtime.cache.reflector import (
     Syncing,
     Watching,
     WatchOver,
-    advance,
-    backoff,
 )
+from fivespot.runtime.cache.reflector import advance, backoff
+from fivespot.runtime.cache.settings import ReflectorSettings
 from fivespot.runtime.client import WatchEnd
-from fivespot.runtime.errors import BrokenStreamError, api_error
+from fivespot.runtime.errors import BrokenStreamError, ConnectError, DeadlineError, TransportError, api_error
 
 SETTINGS = ReflectorSettings()
 
@@ -185,23 +185,102 @@ def test_watches_that_bring_nothing_at_all_lead_to_a_list() -> None:
     assert step(course, Rested())[1] == (FetchPage(""),)
 
 
-def test_a_watch_that_lasted_forgets_earlier_failures() -> None:
+def rest(effects: tuple[Effect, ...]) -> float:
+    assert isinstance(effects[-1], Rest)
+    return effects[-1].seconds
+
+
+UNAVAILABLE = refusal(503)
+
+
+@pytest.mark.parametrize("end", [WatchEnd.BROKEN, WatchEnd.IDLE])
+def test_a_connection_that_cannot_be_made_is_tried_again_within_seconds_however_long_it_lasts(end: WatchEnd) -> None:
+    course, waits = WATCHING, []
+    for _ in range(40):
+        course, effects = step(course, over(end, ConnectError("refused"), lasted=0), chance=0.999)
+        waits.append(rest(effects))
+        course, _ = step(course, Rested())
+    assert waits == sorted(waits), "slower and slower"
+    assert waits[0] <= SETTINGS.backoff_base
+    assert SETTINGS.connect_cap * 0.9 < waits[-1] <= SETTINGS.connect_cap
+
+
+@pytest.mark.parametrize("error", [ConnectError("refused"), TransportError("reset before the answer")])
+def test_a_list_that_does_not_reach_the_server_is_tried_again_within_seconds_too(error: Exception) -> None:
+    course, _ = step(Course(streaming=False), Begin())
+    for _ in range(40):
+        course, effects = step(course, ListFailed(error))
+        assert rest(effects) <= SETTINGS.connect_cap
+        course, _ = step(course, Rested())
+    assert course.failures == 0
+
+
+@pytest.mark.parametrize("error", [UNAVAILABLE, DeadlineError("slow"), BrokenStreamError("cut in the middle")])
+def test_what_costs_the_server_work_is_repeated_ever_more_slowly(error: Exception) -> None:
+    course, _ = step(Course(streaming=False), Begin())
+    for _ in range(40):
+        course, effects = step(course, ListFailed(error), chance=0.999)
+        course, _ = step(course, Rested())
+    assert rest(effects) > SETTINGS.backoff_cap * 0.9
+
+
+def test_a_server_that_answers_again_makes_lost_connections_count_no_more() -> None:
+    course = WATCHING
+    for _ in range(9):
+        course, _ = step(course, over(WatchEnd.BROKEN, ConnectError("refused"), lasted=0))
+        course, _ = step(course, Rested())
+    refused, _ = step(course, over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0))
+    assert (refused.misses, refused.failures) == (0, 1), "a refusal is an answer"
+    course, effects = step(course, over(WatchEnd.BROKEN, received=1, lasted=0.5))
+    assert course.misses == 1, "so is a watch that brought something"
+    assert rest(effects) <= SETTINGS.backoff_base
+
+
+def test_a_server_that_restarts_again_and_again_is_found_within_a_second_of_every_start() -> None:
+    """What adds up over restarts is what makes the last of them slow."""
+    course = WATCHING
+    for _ in range(10):
+        # It runs for a while, goes, refuses connections, and comes back with refusals until it is ready.
+        course, effects = step(course, over(WatchEnd.BROKEN, lasted=3.0), chance=0.999)
+        for error in (ConnectError("refused"), ConnectError("refused"), UNAVAILABLE, UNAVAILABLE):
+            course, _ = step(course, Rested())
+            end = WatchEnd.REFUSED if error is UNAVAILABLE else WatchEnd.BROKEN
+            course, effects = step(course, over(end, error, lasted=0), chance=0.999)
+            assert rest(effects) <= 1.0
+        course, _ = step(course, Rested())
+
+
+@pytest.mark.parametrize("end", [WatchEnd.REFUSED, WatchEnd.THROTTLED, WatchEnd.BROKEN])
+def test_a_watch_that_lasted_forgets_earlier_failures(end: WatchEnd) -> None:
     course = WATCHING
     for failures in (1, 2, 3):
-        course, _ = step(course, over(WatchEnd.BROKEN, lasted=2))
+        course, _ = step(course, over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0))
         assert course.failures == failures
         course, _ = step(course, Rested())
-    course, _ = step(course, over(WatchEnd.BROKEN, lasted=SETTINGS.healthy_after))
-    assert course.failures == 1
+    course, _ = step(course, over(end, received=0, lasted=SETTINGS.steady_after))
+    assert course.failures + course.misses == 1
 
 
-def test_a_good_list_alone_does_not_forget_failures() -> None:
-    course, _ = step(WATCHING, over(WatchEnd.EXPIRED, lasted=0.1))
+def test_watches_that_break_at_once_are_not_opened_in_a_hot_loop() -> None:
+    course = WATCHING
+    for _ in range(40):
+        course, effects = step(course, over(WatchEnd.BROKEN, received=0, lasted=0.01), chance=0.999)
+        course, _ = step(replace(course, barren=0), Rested())
+    assert rest(effects) > SETTINGS.connect_cap * 0.9
+
+
+@pytest.mark.parametrize("end", [WatchEnd.EXPIRED, WatchEnd.GARBAGE])
+def test_watches_that_lead_to_a_list_again_and_again_slow_down_unless_they_last_long(end: WatchEnd) -> None:
+    course, _ = step(WATCHING, over(end, lasted=0.1))
     for failures in (2, 3):
         course, _ = step(course, Rested())
         course, _ = step(course, PageRead(80, ""))
-        course, _ = step(course, over(WatchEnd.EXPIRED, lasted=0.1))
-        assert course.failures == failures
+        course, _ = step(course, over(end, lasted=SETTINGS.steady_after))
+        assert course.failures == failures, "a list is dear, so a good one forgets nothing"
+    course, _ = step(course, Rested())
+    course, _ = step(course, PageRead(80, ""))
+    course, _ = step(course, over(end, lasted=SETTINGS.healthy_after))
+    assert course.failures == 1
 
 
 def test_stop_is_the_end_of_any_state() -> None:
@@ -215,24 +294,28 @@ def test_what_cannot_happen_is_a_mistake_of_the_driver() -> None:
         step(WATCHING, PageRead(1, ""))
 
 
-@given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True))
-def test_back_off_stays_between_half_and_all_of_its_ceiling(failures: int, chance: float) -> None:
-    ceiling = min(SETTINGS.backoff_cap, SETTINGS.backoff_base * 2 ** min(failures - 1, 64))
-    assert ceiling / 2 <= backoff(failures, SETTINGS, chance) <= ceiling
+CAPS = st.sampled_from([SETTINGS.backoff_cap, SETTINGS.connect_cap])
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True), CAPS)
+def test_back_off_stays_between_half_and_all_of_its_ceiling(count: int, chance: float, cap: float) -> None:
+    ceiling = min(cap, SETTINGS.backoff_base * 2 ** min(count - 1, 64))
+    assert ceiling / 2 <= backoff(count, SETTINGS, chance, cap=cap) <= ceiling
 
 
 @given(st.floats(0.001, 10_000), st.floats(0, 1, exclude_max=True))
 def test_no_request_comes_before_the_server_wants_it(asked: float, chance: float) -> None:
     """kube-rs#717: Retry-After is a floor; but a hostile one does not stop us for ever."""
-    assert backoff(1, SETTINGS, chance, asked) >= min(asked, SETTINGS.retry_after_cap)
-    assert backoff(1, SETTINGS, chance, asked) <= SETTINGS.retry_after_cap * 1.5
+    wait = backoff(1, SETTINGS, chance, cap=SETTINGS.backoff_cap, retry_after=asked)
+    assert min(asked, SETTINGS.retry_after_cap) <= wait <= SETTINGS.retry_after_cap * 1.5
 
 
+@pytest.mark.parametrize("cap", [SETTINGS.backoff_cap, SETTINGS.connect_cap])
 @pytest.mark.parametrize("retry_after", [None, 7.0])
-def test_a_crowd_of_informers_does_not_come_back_together(retry_after: float | None) -> None:
+def test_a_crowd_of_informers_does_not_come_back_together(retry_after: float | None, cap: float) -> None:
     """kube-rs#1897: jitter that is really used, shown by its distribution."""
     chance = random.Random(3)
-    waits = sorted(backoff(6, SETTINGS, chance.random(), retry_after) for _ in range(600))
+    waits = sorted(backoff(6, SETTINGS, chance.random(), cap=cap, retry_after=retry_after) for _ in range(600))
     spread = waits[-1] - waits[0]
     assert spread > 0.4 * waits[-1] * (1 if retry_after is None else 0.7)
     tenths = [sum(1 for wait in waits if waits[0] + spread * i / 10 <= wait) for i in range(10)]
@@ -242,7 +325,10 @@ def test_a_crowd_of_informers_does_not_come_back_together(retry_after: float | N
 
 HAPPENINGS: dict[type[Happening], st.SearchStrategy[Happening]] = {
     PageRead: st.builds(PageRead, st.integers(1, 100), st.sampled_from(["", "t"])),
-    ListFailed: st.builds(ListFailed, st.sampled_from([refusal(code) for code in (400, 403, 404, 410, 429, 500)])),
+    ListFailed: st.builds(
+        ListFailed,
+        st.sampled_from([*(refusal(code) for code in (400, 403, 404, 410, 429, 500)), ConnectError("x")]),
+    ),
     InitialEnd: st.builds(InitialEnd, st.integers(1, 100)),
     StreamStalled: st.just(StreamStalled()),
     WatchOver: st.builds(

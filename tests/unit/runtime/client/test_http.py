@@ -16,7 +16,8 @@ import pytest
 
 from fivespot.runtime.client import Client, HttpTransport, Limits, Request, Watch, WatchEnd, WatchEnded
 from fivespot.runtime.client.auth import Access, Credentials
-from fivespot.runtime.client.http import ConnectDeadlineError, _socket
+from fivespot.runtime.client.http import ConnectDeadlineError
+from fivespot.runtime.client.pool import _socket
 from fivespot.runtime.clock import InlineOffload
 from fivespot.runtime.errors import (
     BrokenStreamError,
