@@ -30,7 +30,7 @@ class HourRule:
     hours: frozenset[int]
 
     def __post_init__(self) -> None:
-        _check_days(self.days)
+        check_days(self.days)
         if not all(0 <= hour < 24 for hour in self.hours):
             raise GrammarError("hours are 0 to 23", field="hours")
 
@@ -52,7 +52,7 @@ class DailyWindow:
     end: int
 
     def __post_init__(self) -> None:
-        _check_days(self.days)
+        check_days(self.days)
         _check_times(self.start, self.end)
 
     @classmethod
@@ -79,7 +79,7 @@ class SpanWindow:
     until_time: int
 
     def __post_init__(self) -> None:
-        _check_days((self.from_day, self.until_day))
+        check_days((self.from_day, self.until_day))
         if not (0 <= self.from_time < DAY and 0 <= self.until_time <= DAY):
             raise GrammarError("times of day are 00:00 to 24:00, and 24:00 can only be an end")
 
@@ -198,7 +198,8 @@ def _is_instant(value: datetime) -> bool:
         return False
 
 
-def _check_days(days: Iterable[int]) -> None:
+def check_days(days: Iterable[int]) -> None:
+    """Raises :class:`GrammarError` unless all are 0 to 6."""
     if not all(0 <= day < len(DAYS) for day in days):
         raise GrammarError("days are 0 (Monday) to 6", field="days")
 

@@ -10,6 +10,16 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from fivespot.api.calendar import (
+    CLOCK_PATTERN,
+    DAY_PATTERN,
+    DayExpression,
+    EndTime,
+    LocalDate,
+    StartTime,
+    TimeZone,
+    whole_hours,
+)
 from fivespot.api.names import (
     LABEL_CLUSTERCTL,
     LABEL_CLUSTERCTL_MOVE,
@@ -17,62 +27,24 @@ from fivespot.api.names import (
     PROVIDER_VERSION,
 )
 from fivespot.api.schedule_status import ScheduleStatus
-from fivespot.api.types import DATE_PATTERN, INSTANT_PATTERN, ApiModel, Instant, LongDuration, parse_timestamp
+from fivespot.api.types import INSTANT_PATTERN, ApiModel, Instant, LongDuration, parse_timestamp
 from fivespot.runtime.crd import Cel, Column, CrdVersion, crd, list_map, matches
 
 KIND: Final = "TimeBasedSpotSchedule"
 PLURAL: Final = "timebasedspotschedules"
 SINGULAR: Final = "timebasedspotschedule"
 
-_SPACE = "[ \\t]*"
-_DAY = "(mon|tue|wed|thu|fri|sat|sun)"
-_HOUR = "0*([0-9]|1[0-9]|2[0-3])"
-_CLOCK = "([01][0-9]|2[0-3]):[0-5][0-9]"
-
-
-def _list_of(value: str) -> str:
-    """A pattern for comma-separated values and ranges, with space around each."""
-    part = f"{_SPACE}{value}{_SPACE}(-{_SPACE}{value}{_SPACE})?"
-    return f"^{part}(,{part})*$"
-
-
-DayExpression = Annotated[
-    str,
-    Field(max_length=128),
-    matches(
-        _list_of(_DAY),
-        "must be days: mon, tue, wed, thu, fri, sat or sun in lower case, a range such as mon-fri or fri-mon, or "
-        "several with commas",
-    ),
-]
-HourExpression = Annotated[
-    str,
-    Field(max_length=128),
-    matches(
-        _list_of(_HOUR),
-        "must be whole hours: 0 to 23, a range such as 9-17 (which runs until 17:59) or 22-6, or several with commas; "
-        "for minutes use windows",
-    ),
-]
-StartTime = Annotated[
-    str, Field(max_length=32), matches(f"^{_CLOCK}$", 'must be a time of day "HH:MM", 00:00 to 23:59')
-]
-EndTime = Annotated[
-    str, Field(max_length=32), matches(f"^({_CLOCK}|24:00)$", 'must be a time of day "HH:MM", 00:00 to 24:00')
-]
+HourExpression = Annotated[str, Field(max_length=128), whole_hours("windows")]
 FromMoment = Annotated[
     str,
     Field(max_length=32),
-    matches(f"^{_DAY} +{_CLOCK}$", 'must be a day and a time of day such as "mon 06:00"'),
+    matches(f"^{DAY_PATTERN} +{CLOCK_PATTERN}$", 'must be a day and a time of day such as "mon 06:00"'),
 ]
 UntilMoment = Annotated[
     str,
     Field(max_length=32),
-    matches(f"^{_DAY} +({_CLOCK}|24:00)$", 'must be a day and a time of day such as "fri 21:00"'),
+    matches(f"^{DAY_PATTERN} +({CLOCK_PATTERN}|24:00)$", 'must be a day and a time of day such as "fri 21:00"'),
 ]
-
-
-LocalDate = Annotated[str, Field(max_length=32), matches(DATE_PATTERN, "must be a date YYYY-MM-DD that exists")]
 
 _HAS_LENGTH = Cel(
     "!has(self.start) || !has(self.end) || self.start != self.end",
@@ -161,7 +133,7 @@ class TimeBasedSpotScheduleSpec(ApiModel):
     hours_of_day: Annotated[list[HourExpression], Field(max_length=64)] = Field(default=[])
     """Whole hours of those days, 0 to 23; a range such as 9-17 includes its last hour and runs until 17:59. Each hour
     belongs to its own local date: mon-fri with 22-6 includes Monday 00:00 to 06:59."""
-    timezone: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_+\-/]*$")] = "UTC"
+    timezone: TimeZone = "UTC"
     """IANA name of the time zone, such as Europe/Berlin."""
     enabled: bool = True
     """False: never active."""
