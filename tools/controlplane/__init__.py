@@ -3,23 +3,30 @@
 from .api import Api, ApiError
 from .audit import AuditLog, select, tally
 from .build import BuildFailed, build
+from .clusterapi import build_cluster_api
+from .core_manager import FAST_GATES, CoreManager
 from .crds import cluster_api_crds, read_crds, stand_in_crds
 from .gotool import GoUnavailable
 from .ports import free_ports
-from .server import ControlPlane, ControlPlaneFailed, KubectlFailed
-from .versions import kubernetes_version
+from .process import ControlPlaneFailed
+from .server import ControlPlane, KubectlFailed
+from .versions import cluster_api_version, kubernetes_version
 
 __all__ = [
+    "FAST_GATES",
     "Api",
     "ApiError",
     "AuditLog",
     "BuildFailed",
     "ControlPlane",
     "ControlPlaneFailed",
+    "CoreManager",
     "GoUnavailable",
     "KubectlFailed",
     "build",
+    "build_cluster_api",
     "cluster_api_crds",
+    "cluster_api_version",
     "free_ports",
     "kubernetes_version",
     "read_crds",

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .gotool import find_go, go_environment
-from .versions import CLUSTER_API, ETCD, cache_root, release_dir
+from .versions import ETCD, cache_root, release_dir
 
 # What Kubernetes 1.37 asks for; older releases are content with it.
 MINIMUM_GO = (1, 26)
@@ -115,7 +115,7 @@ def _build_missing(version: str, say: Say) -> None:
                 ready[step.module] = modules[step.module]()
             fresh = Path(scratch) / f"{step.name}.new"
             flags = ["-trimpath", "-ldflags", linker_flags(version) if step.module == "kubernetes" else "-s -w"]
-            _run([str(go), "build", *flags, "-o", str(fresh), step.package], cwd=ready[step.module])
+            run_go([str(go), "build", *flags, "-o", str(fresh), step.package], cwd=ready[step.module])
             fresh.replace(bin_dir / step.name)
             say(f"built {step.name} in {time.monotonic() - began:.0f} s")
 
@@ -159,7 +159,7 @@ def kubernetes_go_mod(version: str, upstream: Mapping[str, Any]) -> str:
 def _kubernetes_module(go: Path, version: str, folder: Path) -> Path:
     folder.mkdir()
     upstream = download(go, f"k8s.io/kubernetes@v{version}")["GoMod"]
-    parsed = json.loads(_run([str(go), "mod", "edit", "-json", upstream], cwd=folder))
+    parsed = json.loads(run_go([str(go), "mod", "edit", "-json", upstream], cwd=folder))
     (folder / "go.mod").write_text(kubernetes_go_mod(version, parsed))
     return folder
 
@@ -172,20 +172,10 @@ def _etcd_module(folder: Path) -> Path:
     return folder
 
 
-def cluster_api_source(say: Say) -> Path:
-    """The unpacked source of Cluster API in Go's module cache (downloaded when absent, some seconds).
-
-    Raises:
-        BuildFailed: the download failed.
-    """
-    go = find_go(MINIMUM_GO, say)
-    return Path(download(go, f"sigs.k8s.io/cluster-api@v{CLUSTER_API}")["Dir"])
-
-
 def download(go: Path, module: str) -> dict[str, Any]:
     """Downloads one Go module and returns where its parts are, as ``go mod download -json`` prints it."""
     with tempfile.TemporaryDirectory(prefix="fivespot-go-") as nowhere:
-        facts: dict[str, Any] = json.loads(_run([str(go), "mod", "download", "-json", module], cwd=Path(nowhere)))
+        facts: dict[str, Any] = json.loads(run_go([str(go), "mod", "download", "-json", module], cwd=Path(nowhere)))
     return facts
 
 
@@ -202,7 +192,12 @@ def locked(path: Path, say: Say) -> Iterator[None]:
         yield
 
 
-def _run(command: list[str], *, cwd: Path) -> str:
+def run_go(command: list[str], *, cwd: Path) -> str:
+    """Runs one command of a build and returns what it printed.
+
+    Raises:
+        BuildFailed: it ended with an error.
+    """
     done = subprocess.run(
         command, cwd=cwd, env=go_environment(), capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )

@@ -14,9 +14,14 @@ import yaml
 # Not "admin" alone: the audit log tells by these names who did what.
 ADMIN = "test-admin"
 CONTROLLER_MANAGER = "system:kube-controller-manager"
+CLUSTER_API = "cluster-api-core"
+# What Cluster API is to a workload cluster, whose kubeconfig it is given.
+WORKLOAD = "cluster-api-workload"
+PROVIDERS = "simulated-providers"
 # The first line of every kubeconfig written here.
 MARK = "# A throw-away control plane of fivespot"
 _MASTERS = "system:masters"
+_USERS = {ADMIN: _MASTERS, CONTROLLER_MANAGER: _MASTERS, CLUSTER_API: "", WORKLOAD: _MASTERS, PROVIDERS: _MASTERS}
 
 
 @dataclass
@@ -24,9 +29,7 @@ class Credentials:
     """Files under one folder: a CA, the serving certificate, the service-account key and the static tokens."""
 
     folder: Path
-    tokens: dict[str, str] = field(
-        default_factory=lambda: {name: secrets.token_hex(16) for name in (ADMIN, CONTROLLER_MANAGER)}
-    )
+    tokens: dict[str, str] = field(default_factory=lambda: {name: secrets.token_hex(16) for name in _USERS})
     _ca: trustme.CA = field(default_factory=trustme.CA)
 
     def __post_init__(self) -> None:
@@ -42,7 +45,7 @@ class Credentials:
         for blob in serving.cert_chain_pems:
             blob.write_to_path(self.cert_file, append=True)
         self._ca.issue_cert("service-account.invalid").private_key_pem.write_to_path(self.service_account_key)
-        lines = [f'{token},{name},{name},"{_MASTERS}"' for name, token in self.tokens.items()]
+        lines = [f'{token},{name},{name},"{_USERS[name]}"' for name, token in self.tokens.items()]
         self.token_file.write_text("\n".join(lines) + "\n")
         self.token_file.chmod(0o600)
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 _TAIL = 25
+_READY_SECONDS = 90.0
+_POLL_SECONDS = 0.05
+
+
+class ControlPlaneFailed(RuntimeError):
+    """A program did not start, or ended; the message holds the end of its log and where the rest is."""
 
 
 class Watchdog:
@@ -117,6 +125,32 @@ class Child:
         if not self.log.exists():
             return ""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-_TAIL:])
+
+
+def await_ready(child: Child, ready: Callable[[], bool]) -> None:
+    """Returns when ``ready`` says so.
+
+    Raises:
+        ControlPlaneFailed: the program ended, or is not ready after 90 seconds.
+    """
+    deadline = time.monotonic() + _READY_SECONDS
+    while not ready():
+        ended = not child.running
+        if ended or time.monotonic() > deadline:
+            what = "ended" if ended else f"is not ready after {_READY_SECONDS:.0f} s"
+            raise ControlPlaneFailed(f"{child.name} {what}; the end of {child.log}:\n{child.tail()}")
+        time.sleep(_POLL_SECONDS)
+
+
+def answers(connection: http.client.HTTPConnection, path: str) -> bool:
+    """Whether a GET is answered with 200."""
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def remove_folder(folder: Path) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import http.client
-import json
 import shutil
 import ssl
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,11 +15,14 @@ from typing import Any, Self
 from .api import Api, ApiError
 from .audit import COMPLETE, POLICY, AuditLog
 from .build import Say, build, say_to_stderr
+from .clusterapi import build_cluster_api, cluster_api_manifests
+from .commands import apiserver_command, etcd_command, manager_command
+from .core_manager import FAST_GATES, CoreManager
 from .crds import Crd, cluster_api_crds, is_established, stand_in_crds
-from .credentials import ADMIN, CONTROLLER_MANAGER, Credentials, write_kubeconfig
+from .credentials import ADMIN, CLUSTER_API, CONTROLLER_MANAGER, Credentials, write_kubeconfig
 from .ports import free_ports
-from .process import Child, Watchdog, remove_folder
-from .versions import kubernetes_version
+from .process import Child, ControlPlaneFailed, Watchdog, answers, await_ready, remove_folder
+from .versions import cluster_api_version, kubernetes_version
 
 # Without these, ownerReferences are not cleaned up, namespaces never go, and policies are not type-checked.
 CONTROLLERS = (
@@ -30,14 +31,11 @@ CONTROLLERS = (
     "validatingadmissionpolicy-status-controller",
 )
 
+# Budgets are never computed without the third, and every eviction that one covers is refused.
+CLUSTER_API_CONTROLLERS = (*CONTROLLERS, "disruption-controller")
+
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-_READY_SECONDS = 90.0
-_POLL_SECONDS = 0.05
 _ATTEMPTS = 3
-
-
-class ControlPlaneFailed(RuntimeError):
-    """A program did not start, or ended; the message holds the end of its log and where the rest is."""
 
 
 class KubectlFailed(RuntimeError):
@@ -58,7 +56,10 @@ class ControlPlane:
         install_crds: whether Cluster API's and the stand-in CRDs are installed.
         audit: whether requests are logged (Metadata level); see :meth:`audit`.
         controller_manager: whether kube-controller-manager runs.
-        controllers: which of its controllers.
+        controllers: which of its controllers; by default those that tests need.
+        cluster_api: whether Cluster API's own core manager runs too, with its webhooks (see :attr:`cluster_api`), of
+            the release that ``FIVESPOT_CLUSTER_API_VERSION`` says, else the newest known.
+        feature_gates: of Cluster API; the default takes its limit of one reconcile per object and second away.
         version: a Kubernetes release; by default what ``FIVESPOT_KUBERNETES_VERSION`` says, else the newest known.
         say: where progress of a build goes.
 
@@ -72,7 +73,9 @@ class ControlPlane:
         install_crds: bool = True,
         audit: bool = True,
         controller_manager: bool = True,
-        controllers: Sequence[str] = CONTROLLERS,
+        controllers: Sequence[str] | None = None,
+        cluster_api: bool = False,
+        feature_gates: Mapping[str, bool] = FAST_GATES,
         version: str | None = None,
         say: Say = say_to_stderr,
     ) -> None:
@@ -81,7 +84,9 @@ class ControlPlane:
         self._install_crds = install_crds
         self._with_audit = audit
         self._with_controller_manager = controller_manager
-        self._controllers = tuple(controllers)
+        self._controllers = controllers or (CLUSTER_API_CONTROLLERS if cluster_api else CONTROLLERS)
+        self._with_cluster_api = cluster_api
+        self._feature_gates = feature_gates
         self._say = say
         self._started = False
 
@@ -97,18 +102,21 @@ class ControlPlane:
         self.stop()
 
     def start(self) -> None:
-        """Builds what is missing, starts everything and returns when it is ready (about 4 seconds when built).
+        """Builds what is missing, starts everything and returns when it is ready.
+
+        About 4 seconds when built, 7 with Cluster API.
 
         Raises:
             BuildFailed: the programs could not be built.
             ControlPlaneFailed: one of them did not become ready.
         """
         self.binaries = build(self.version, self._say)
-        crds = [*(cluster_api_crds(self._say) + stand_in_crds() if self._install_crds else ()), *self._crds]
+        if self._with_cluster_api:
+            build_cluster_api(say=self._say)
         for attempt in range(1, _ATTEMPTS + 1):
             self._prepare()
             try:
-                self._launch(crds)
+                self._launch()
             except BaseException as error:
                 taken = any("address already in use" in child.tail() for child in self._children)
                 # Between choosing a port and listening on it, another process may have taken it.
@@ -138,105 +146,79 @@ class ControlPlane:
         self.folder = Path(tempfile.mkdtemp(prefix="fivespot-controlplane-"))
         self._watchdog = Watchdog(self.folder)
         self.credentials = Credentials(self.folder / "pki")
-        etcd, peer, secure, manager = free_ports(4)
+        etcd, peer, secure, manager, *core = free_ports(7)
         self.url = f"https://127.0.0.1:{secure}"
         self._etcd_url = f"http://127.0.0.1:{etcd}"
         self._manager_port = manager
         self.audit_log = AuditLog(self.folder / "audit.log")
         self.api = Api(self.url, ca_file=self.ca_file, token=self.token)
         self.admin_kubeconfig = self.kubeconfig(self.folder / "admin.kubeconfig")
-        self._etcd = self._child("etcd", self._etcd_command(peer))
+        command = etcd_command(self.binaries, self.folder, client_url=self._etcd_url, peer_port=peer)
+        self._etcd = self._child("etcd", command)
+        command = apiserver_command(
+            self.binaries,
+            self.folder,
+            self.credentials,
+            etcd_url=self._etcd_url,
+            port=secure,
+            audit_log=self.audit_log.path,
+            audit_policy=POLICY if self._with_audit else None,
+        )
         # A larger heap before collecting: the machine has memory to spare and few cores.
-        self._apiserver = self._child("kube-apiserver", self._apiserver_command(secure), {"GOGC": "200"})
-        self._manager = self._child("kube-controller-manager", self._manager_command())
+        self._apiserver = self._child("kube-apiserver", command, {"GOGC": "200"})
+        command = manager_command(
+            self.binaries,
+            self.credentials,
+            kubeconfig=self._component_kubeconfig(CONTROLLER_MANAGER),
+            port=manager,
+            controllers=self._controllers,
+        )
+        self._manager = self._child("kube-controller-manager", command)
         self._children = [self._etcd, self._apiserver, self._manager]
+        self._core = self._core_manager(core) if self._with_cluster_api else None
+        if self._core is not None:
+            self._children.append(self._core.child)
         self._started = True
 
-    def _launch(self, crds: list[Crd]) -> None:
+    def _core_manager(self, ports: Sequence[int]) -> CoreManager:
+        version = cluster_api_version()
+        return CoreManager(
+            version,
+            cluster_api_manifests(version, self._say),
+            binary=build_cluster_api(version, self._say),
+            api=self.api,
+            credentials=self.credentials,
+            kubeconfig=self._component_kubeconfig(CLUSTER_API),
+            ports=ports,
+            folder=self.folder,
+            watchdog=self._watchdog,
+            gates=self._feature_gates,
+        )
+
+    def _launch(self) -> None:
         self._etcd.start()
-        self._await(self._etcd, self._etcd_answers)
+        await_ready(self._etcd, self._etcd_answers)
         self._apiserver.start()
         self.wait_ready()
-        self.install_crds(crds)
+        core = self._core
+        definitions = (core.definitions if core else cluster_api_crds(self._say)) if self._install_crds else []
+        self.install_crds([*definitions, *(stand_in_crds() if self._install_crds else ()), *self._crds])
+        if core is not None:
+            core.install_rights()
+            core.install_webhooks()
+            core.start(wait=False)
         if self._with_controller_manager:
             self._manager.start()
-            self._await(self._manager, self._manager_answers)
+            await_ready(self._manager, self._manager_answers)
+        if core is not None:
+            core.wait_ready()
+
+    def _component_kubeconfig(self, user: str) -> Path:
+        name = user.removeprefix("system:")
+        return self.kubeconfig(self.folder / f"{name}.kubeconfig", token=self.credentials.tokens[user])
 
     def _child(self, name: str, command: list[str], env: dict[str, str] | None = None) -> Child:
         return Child(name, command, log=self.folder / f"{name}.log", watchdog=self._watchdog, env=env)
-
-    # -- command lines -------------------------------------------------------------------------------------------
-
-    def _etcd_command(self, peer: int) -> list[str]:
-        peer_url = f"http://127.0.0.1:{peer}"
-        return [
-            str(self.binaries.etcd),
-            "--unsafe-no-fsync",
-            f"--data-dir={self.folder / 'etcd'}",
-            f"--listen-client-urls={self._etcd_url}",
-            f"--advertise-client-urls={self._etcd_url}",
-            f"--listen-peer-urls={peer_url}",
-            f"--initial-advertise-peer-urls={peer_url}",
-            f"--initial-cluster=default={peer_url}",
-            "--log-level=warn",
-        ]
-
-    def _apiserver_command(self, port: int) -> list[str]:
-        pki = self.credentials
-        command = [
-            str(self.binaries.kube_apiserver),
-            f"--etcd-servers={self._etcd_url}",
-            "--bind-address=127.0.0.1",
-            "--advertise-address=127.0.0.1",
-            f"--secure-port={port}",
-            # The default reconciler refuses to advertise a loopback address.
-            "--endpoint-reconciler-type=none",
-            f"--cert-dir={self.folder / 'apiserver'}",
-            f"--tls-cert-file={pki.cert_file}",
-            f"--tls-private-key-file={pki.key_file}",
-            f"--client-ca-file={pki.ca_file}",
-            f"--token-auth-file={pki.token_file}",
-            "--authorization-mode=RBAC",
-            "--service-account-issuer=https://kubernetes.default.svc",
-            f"--service-account-key-file={pki.service_account_key}",
-            f"--service-account-signing-key-file={pki.service_account_key}",
-            "--service-cluster-ip-range=10.0.0.0/24",
-            # Nobody makes the ServiceAccount "default" here, without which the plugin refuses every Pod.
-            "--disable-admission-plugins=ServiceAccount",
-            # Tests of load measure the product, not the server's fairness.
-            "--max-requests-inflight=3000",
-            "--max-mutating-requests-inflight=1000",
-        ]
-        if self._with_audit:
-            policy = self.folder / "audit-policy.json"
-            policy.write_text(json.dumps(POLICY))
-            command += [
-                f"--audit-policy-file={policy}",
-                f"--audit-log-path={self.audit_log.path}",
-                # By default the file is rotated at 100 MB, and the events before it would be lost to the reader.
-                "--audit-log-maxsize=8192",
-            ]
-        return command
-
-    def _manager_command(self) -> list[str]:
-        kubeconfig = self.kubeconfig(
-            self.folder / "controller-manager.kubeconfig", token=self.credentials.tokens[CONTROLLER_MANAGER]
-        )
-        return [
-            str(self.binaries.kube_controller_manager),
-            f"--kubeconfig={kubeconfig}",
-            f"--authentication-kubeconfig={kubeconfig}",
-            f"--authorization-kubeconfig={kubeconfig}",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={self._manager_port}",
-            f"--tls-cert-file={self.credentials.cert_file}",
-            f"--tls-private-key-file={self.credentials.key_file}",
-            "--leader-elect=false",
-            f"--controllers={','.join(self._controllers)}",
-            # Its default of 20 requests a second makes clean-up the slowest part of a test with many objects.
-            "--kube-api-qps=1000",
-            "--kube-api-burst=2000",
-        ]
 
     # -- readiness -----------------------------------------------------------------------------------------------
 
@@ -246,16 +228,7 @@ class ControlPlane:
         Raises:
             ControlPlaneFailed: it ended, or is not ready after 90 seconds.
         """
-        self._await(self._apiserver, self._apiserver_answers)
-
-    def _await(self, child: Child, ready: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + _READY_SECONDS
-        while not ready():
-            ended = not child.running
-            if ended or time.monotonic() > deadline:
-                what = "ended" if ended else f"is not ready after {_READY_SECONDS:.0f} s"
-                raise ControlPlaneFailed(f"{child.name} {what}; the end of {child.log}:\n{child.tail()}")
-            time.sleep(_POLL_SECONDS)
+        await_ready(self._apiserver, self._apiserver_answers)
 
     def _apiserver_answers(self) -> bool:
         try:
@@ -266,12 +239,12 @@ class ControlPlane:
 
     def _etcd_answers(self) -> bool:
         host, port = self._etcd_url.removeprefix("http://").split(":")
-        return _answers(http.client.HTTPConnection(host, int(port), timeout=1), "/health")
+        return answers(http.client.HTTPConnection(host, int(port), timeout=1), "/health")
 
     def _manager_answers(self) -> bool:
         context = ssl.create_default_context(cafile=str(self.ca_file))
         connection = http.client.HTTPSConnection("127.0.0.1", self._manager_port, timeout=1, context=context)
-        return _answers(connection, "/healthz")
+        return answers(connection, "/healthz")
 
     def install_crds(self, crds: Iterable[Crd]) -> None:
         """Creates CRDs and returns when the server serves them.
@@ -288,7 +261,7 @@ class ControlPlane:
             served = {crd["metadata"]["name"] for crd in self.api.list(*_CRD) if is_established(crd)}
             return names <= served
 
-        self._await(self._apiserver, established)
+        await_ready(self._apiserver, established)
 
     # -- use -----------------------------------------------------------------------------------------------------
 
@@ -296,6 +269,17 @@ class ControlPlane:
     def ca_file(self) -> Path:
         """The certificate authority that signed the serving certificate."""
         return self.credentials.ca_file
+
+    @property
+    def cluster_api(self) -> CoreManager:
+        """Cluster API's core manager, to stop, start and uninstall it.
+
+        Raises:
+            RuntimeError: the control plane was made without it.
+        """
+        if self._core is None:
+            raise RuntimeError("this control plane has no Cluster API: ControlPlane(cluster_api=True)")
+        return self._core
 
     @property
     def token(self) -> str:
@@ -310,7 +294,10 @@ class ControlPlane:
     def failed(self) -> str | None:
         """What has ended by itself, with the end of its log; None while all is well."""
         for child in self._children:
-            if child.pid is None and (child is not self._manager or self._with_controller_manager):
+            unwanted = (child is self._manager and not self._with_controller_manager) or (
+                self._core is not None and child is self._core.child and not self._core.wanted
+            )
+            if child.pid is None and not unwanted:
                 return f"{child.name} ended; the end of {child.log}:\n{child.tail()}"
         return None
 
@@ -418,15 +405,5 @@ class ControlPlane:
         """Starts it again with its data, and returns when the API server is ready."""
         self.kill_etcd()
         self.start_etcd()
-        self._await(self._etcd, self._etcd_answers)
+        await_ready(self._etcd, self._etcd_answers)
         self.wait_ready()
-
-
-def _answers(connection: http.client.HTTPConnection, path: str) -> bool:
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().status == 200
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()

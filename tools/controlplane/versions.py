@@ -8,7 +8,7 @@ from pathlib import Path
 
 DEFAULT_KUBERNETES = "1.37.2"
 ETCD = "3.7.0"
-CLUSTER_API = "1.14.2"
+DEFAULT_CLUSTER_API = "1.14.2"
 
 _RELEASE = re.compile(r"v?(1\.\d+\.\d+)")
 
@@ -21,10 +21,25 @@ def kubernetes_version() -> str:
     Raises:
         ValueError: the variable does not look like ``1.34.4``.
     """
-    wanted = os.environ.get("FIVESPOT_KUBERNETES_VERSION") or DEFAULT_KUBERNETES
+    return _chosen("FIVESPOT_KUBERNETES_VERSION", DEFAULT_KUBERNETES)
+
+
+def cluster_api_version() -> str:
+    """The Cluster API release whose definitions are installed and whose core manager can run, without the ``v``.
+
+    ``FIVESPOT_CLUSTER_API_VERSION`` chooses another one than the default.
+
+    Raises:
+        ValueError: the variable does not look like ``1.10.7``.
+    """
+    return _chosen("FIVESPOT_CLUSTER_API_VERSION", DEFAULT_CLUSTER_API)
+
+
+def _chosen(variable: str, default: str) -> str:
+    wanted = os.environ.get(variable) or default
     match = _RELEASE.fullmatch(wanted.strip())
     if match is None:
-        raise ValueError(f"FIVESPOT_KUBERNETES_VERSION={wanted!r} is not a release such as {DEFAULT_KUBERNETES}")
+        raise ValueError(f"{variable}={wanted!r} is not a release such as {default}")
     return match.group(1)
 
 
@@ -39,3 +54,8 @@ def cache_root() -> Path:
 def release_dir(version: str) -> Path:
     """Where the binaries of one Kubernetes release live."""
     return cache_root() / version
+
+
+def cluster_api_dir(version: str) -> Path:
+    """Where what was made from one Cluster API release lives."""
+    return cache_root() / f"cluster-api-{version}"
