@@ -1,0 +1,36 @@
+"""``python -m fivespot.testing.clusterapi``: install the simulated kinds and run their providers until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+
+from fivespot.runtime import Manager, run
+
+from .family import SIMULATED, SIMULATED_EARLIER
+from .wiring import add_providers, install_definitions
+
+_FAMILIES = (SIMULATED, SIMULATED_EARLIER)
+
+
+def main() -> None:
+    """The program."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fivespot.testing.clusterapi",
+        description="Plays bootstrap, infrastructure and control plane providers of Cluster API, and a kubelet.",
+    )
+    parser.add_argument("--kubeconfig", metavar="FILE", help="of the management cluster, which is the workload's too")
+    parser.add_argument("--no-definitions", action="store_true", help="do not install the simulated kinds")
+    arguments = parser.parse_args()
+
+    def setup(manager: Manager) -> None:
+        if not arguments.no_definitions:
+            install = partial(install_definitions, manager.context.client, _FAMILIES)
+            manager.add_runnable("definitions", install, may_end=True)
+        add_providers(manager, _FAMILIES)
+
+    run(setup, name="simulated-providers", kubeconfig=arguments.kubeconfig, log_format="text")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""What the reconcilers of the simulated providers have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, TypeVar, cast
+
+from pydantic import ValidationError
+
+from fivespot.runtime import (
+    Change,
+    Controller,
+    Informer,
+    Key,
+    KindSource,
+    ManagerContext,
+    Object,
+    Resource,
+    TerminalError,
+    merge_diff,
+    merge_patch,
+)
+
+from .family import Family
+from .script import LifeScript
+from .views import (
+    CLUSTER_KIND,
+    MACHINE_KIND,
+    PAUSED_ANNOTATION,
+    ClusterState,
+    MachineState,
+    cluster_of,
+    machine_owner,
+    read_cluster,
+    read_machine,
+)
+
+__all__ = ["Provider", "Waits"]
+
+_BY_CLUSTER = "cluster"
+
+Script = TypeVar("Script", bound=LifeScript)
+
+
+class Waits:
+    """When each waiting time of each object began, on the injected clock. A restart begins them anew."""
+
+    def __init__(self, context: ManagerContext) -> None:
+        self._clock = context.clock
+        self._since: dict[Key, dict[tuple[str, str], float]] = {}
+
+    def remaining(self, obj: Object, what: str, seconds: float) -> float:
+        """Seconds left; 0 when they are over."""
+        began = self._since.setdefault(obj.key, {}).setdefault((obj.head.uid, what), self._clock.monotonic())
+        return max(0.0, began + seconds - self._clock.monotonic())
+
+    def forget(self, key: Key) -> None:
+        """The object is gone."""
+        self._since.pop(key, None)
+
+
+class Provider(Generic[Script]):
+    """One kind of simulated objects, with the Machines and Clusters around them.
+
+    :param resource: the kind.
+    :param script: the model of its spec.
+    """
+
+    def __init__(
+        self, name: str, resource: Resource, script: type[Script], family: Family, context: ManagerContext
+    ) -> None:
+        self.resource = resource
+        self.family = family
+        self.context = context
+        self.client = context.client
+        self.waits = Waits(context)
+        self.objects: Informer = context.cache.informer(resource)
+        self.objects.add_index(_BY_CLUSTER, _cluster_names)
+        self._script = script
+        self.controller: Controller = context.controller(name, self)  # type: ignore[arg-type]
+        self.controller.watches(self.objects)
+        kinds = context.cache.kinds
+        self._machines: KindSource = self.controller.watches_kind(
+            kinds, MACHINE_KIND, context.cache.informer, self._referred
+        )
+        self._clusters: KindSource = self.controller.watches_kind(
+            kinds, CLUSTER_KIND, context.cache.informer, self._in_cluster
+        )
+
+    def read_script(self, obj: Object) -> Script:
+        """
+        :raises TerminalError: the spec does not fit; only an edit can help.
+        """
+        try:
+            return self._script.model_validate(obj.decode().get("spec") or {})
+        except ValidationError as error:
+            raise TerminalError(f"{obj.key}: {error}") from error
+
+    def machine(self, obj: Object) -> MachineState | None:
+        """The Machine that has adopted the object; None while none has, or none is known."""
+        owner = machine_owner(obj.head)
+        informer = cast("Informer | None", self._machines.informer)
+        if owner is None or informer is None:
+            return None
+        found = informer.get(Key(obj.key.namespace, owner.name))
+        return read_machine(found) if found is not None and found.head.uid == owner.uid else None
+
+    def cluster(self, key: Key | None) -> ClusterState | None:
+        informer = cast("Informer | None", self._clusters.informer)
+        if key is None or informer is None:
+            return None
+        found = informer.get(key)
+        return read_cluster(found) if found is not None else None
+
+    def paused(self, obj: Object) -> bool:
+        """Cluster API's way of saying "hands off": the object's own annotation, or its Cluster's spec."""
+        cluster = self.cluster(cluster_of(obj.head))
+        return PAUSED_ANNOTATION in obj.head.annotations or (cluster is not None and cluster.paused)
+
+    async def write_status(self, obj: Object, before: Mapping[str, Any], after: Mapping[str, Any]) -> Object:
+        """One status patch, and none when nothing changed."""
+        change = merge_diff(before, after)
+        if not change:
+            return obj
+        patch = merge_patch({"status": change}, obj.head)
+        return await self.client.patch(self.resource, obj.key, patch, subresource="status")
+
+    def _referred(self, change: Change) -> Iterable[Key]:
+        spec = read_machine(change.object).spec
+        references = (spec.infrastructure_ref, spec.bootstrap.config_ref)
+        kind = self.resource.kind
+        return [Key(change.key.namespace, ref.name) for ref in references if ref is not None and ref.kind == kind]
+
+    def _in_cluster(self, change: Change) -> Iterable[Key]:
+        return [obj.key for obj in self.objects.by_index(_BY_CLUSTER, str(change.key))]
+
+
+def _cluster_names(change: Change) -> Iterable[str]:
+    cluster = cluster_of(change.head)
+    return [str(cluster)] if cluster is not None else []
