@@ -2,8 +2,8 @@
 
 For those who test what stands on top of Cluster API: its core manager (a real one) sees a bootstrap provider, an
 infrastructure provider and a control plane that keep its contract, and a kubelet that runs and ends Pods. What happens
-to an object, when, and whether it fails is written in its own spec (:mod:`~fivespot.testing.clusterapi.script`), so that
-a test needs no access to the process that runs the providers.
+to an object, when, and whether it fails is written in its own spec (see :class:`LifeScript` and what extends it), so
+that a test needs no access to the process that runs the providers.
 
 As a program of its own, which also installs the kinds::
 
