@@ -14,16 +14,16 @@ from fivespot.contract import (
     Unresolved,
     read_provider,
 )
-from fivespot.runtime.cache import Informer, KindAbsent, Kinds, KindState, KindUnknown
+from fivespot.runtime.cache import KindAbsent, KindState, KindUnknown
 from fivespot.runtime.objects import GroupKind, Head, Key
 
 from .cluster import read_cluster
-from .dynamic import DynamicKinds
 from .machine import MachineView, read_machine
 from .memory import StatusMemory
 from .model import Child, ClusterApi, ClusterView, Known, Slot, TemplateState, World
 from .ownership import child_is_ours, machine_is_ours
 from .spec import SpecView, TemplateKind
+from .views import KindFacts, KindReaders, ObjectReader
 
 __all__ = ["Observer", "named_kinds"]
 
@@ -66,9 +66,9 @@ class Observer:
 
     def __init__(
         self,
-        kinds: Kinds,
-        providers: DynamicKinds,
-        children: DynamicKinds,
+        kinds: KindFacts,
+        providers: KindReaders,
+        children: KindReaders,
         *,
         capi_version: str | None = None,
     ) -> None:
@@ -77,8 +77,8 @@ class Observer:
         self._children = children
         self._capi_version = capi_version
         self._seen: dict[GroupKind, KindState | KindAbsent | KindUnknown] = {}
-        self.machines: Informer | None = None
-        self.clusters: Informer | None = None
+        self.machines: ObjectReader | None = None
+        self.clusters: ObjectReader | None = None
 
     def looked_up(self, group: str) -> list[tuple[GroupKind, KindState | KindAbsent | KindUnknown]]:
         """The kinds of a group that decisions rested on, and what was known of them then."""

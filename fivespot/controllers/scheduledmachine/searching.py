@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fivespot.api import names
-from fivespot.runtime.cache import Kinds, KindState, KindUnknown
+from fivespot.runtime.cache import KindState, KindUnknown
 from fivespot.runtime.client import Client
 from fivespot.runtime.errors import ConflictError, NotFoundError
 from fivespot.runtime.objects import Key, Resource, Selector
@@ -14,6 +14,7 @@ from .model import Child, Slot, Snapshot
 from .observe import named_kinds
 from .ownership import child_is_ours
 from .plan import Ask
+from .views import KindFacts
 
 __all__ = ["Searcher"]
 
@@ -21,7 +22,7 @@ __all__ = ["Searcher"]
 class Searcher:
     """Answers the questions of ``decide`` with live requests, and adds the answers to the snapshot."""
 
-    def __init__(self, client: Client, kinds: Kinds) -> None:
+    def __init__(self, client: Client, kinds: KindFacts) -> None:
         self._client = client
         self._kinds = kinds
         self._searched: dict[Key, str] = {}

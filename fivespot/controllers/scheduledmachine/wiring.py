@@ -77,12 +77,12 @@ class _Wiring:
         cache = context.cache
 
         def open_machines(resource: Resource) -> Informer:
-            self._observer.machines = cache.informer(resource, projection=MACHINE)
-            return self._observer.machines
+            informer = self._observer.machines = cache.informer(resource, projection=MACHINE)
+            return informer
 
         def open_clusters(resource: Resource) -> Informer:
-            self._observer.clusters = cache.informer(resource, projection=CLUSTER)
-            return self._observer.clusters
+            informer = self._observer.clusters = cache.informer(resource, projection=CLUSTER)
+            return informer
 
         self.controller.watches(self._machines, predicate=own_spec_changed)
         self._machines.subscribe(self._close_unnamed)
