@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Final
 
 from fivespot.api.names import ProviderReason
-from fivespot.providers.sdk import Note, SpecError, Verdict
-from fivespot.schedule import Cause, Evaluation, ScheduleError, SkippedWindow, Timeline, Zone, read_schedule
+from fivespot.providers.calendar_words import LOOK_BACK, both_times, skipped_note
+from fivespot.providers.sdk import SpecError, Verdict
+from fivespot.schedule import Cause, Evaluation, ScheduleError, Timeline, read_schedule
 
 from .spec import TimeBasedSpotScheduleSpec
 
 __all__ = ["decide", "prepare"]
 
-_LOOK_BACK: Final = timedelta(days=1)
 _CAUSES: Final = {
     Cause.DISABLED: "disabled by spec.enabled",
     Cause.NOT_YET_VALID: "before validFrom",
@@ -36,7 +36,7 @@ def decide(timeline: Timeline, at: datetime) -> Verdict:
     """The verdict at an instant, and the exact instant of the next change."""
     found = timeline.evaluate(at)
     reason = ProviderReason.WINDOW_OPEN if found.active else ProviderReason.WINDOW_CLOSED
-    notes = tuple(_skipped(window) for window in timeline.skipped(at - _LOOK_BACK, at))
+    notes = tuple(skipped_note(window, "window") for window in timeline.skipped(at - LOOK_BACK, at))
     return Verdict(found.active, found.until, reason, _message(timeline, found), notes)
 
 
@@ -48,17 +48,4 @@ def _message(timeline: Timeline, found: Evaluation) -> str:
         return "open, and never closes" if found.active else "closed, and no window opens"
     what = "closes" if found.active else "opens"
     prefix = f"{why}; " if why is not None else ""
-    return f"{prefix}{what} {_local(timeline.schedule.zone, found.until)} = {found.until:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _local(zone: Zone, instant: datetime) -> str:
-    offset = timedelta(seconds=zone.era(int(instant.timestamp())).offset)
-    return f"{instant.astimezone(timezone(offset)):%a %Y-%m-%d %H:%M} {zone.name}"
-
-
-def _skipped(window: SkippedWindow) -> Note:
-    message = (
-        f"the window {window.start}-{window.end} of {window.date.isoformat()} does not take place: "
-        f"the clock jumps over all of it at {window.at:%Y-%m-%dT%H:%M:%SZ}"
-    )
-    return Note("WindowSkipped", message, once=f"{window.date.isoformat()} {window.start}")
+    return f"{prefix}{what} {both_times(timeline.schedule.zone, found.until)}"
