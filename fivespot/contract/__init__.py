@@ -1,6 +1,7 @@
 """The spot-schedule provider contract as pure code: how a provider is read, and what is held when it is silent."""
 
 from .hold import Belief, Memory, believe
+from .missing import kind_missing, kind_unusable, object_missing
 from .provider import clean, cut_provider, read_provider
 from .reading import Display, Reading, Reference, Resolved, Unreadable, Unresolved
 from .reasons import (
@@ -32,5 +33,8 @@ __all__ = [
     "believe",
     "clean",
     "cut_provider",
+    "kind_missing",
+    "kind_unusable",
+    "object_missing",
     "read_provider",
 ]

@@ -2,45 +2,130 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Generic, TypeVar
+import inspect
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Final, Generic, TypeVar
 
-from fivespot.api import ApiModel
+from pydantic import BaseModel
+
 from fivespot.api.names import PROVIDER_GROUP, PROVIDER_VERSION
+from fivespot.api.schedule_status import ScheduleStatus
+from fivespot.runtime.crd import Column
 from fivespot.runtime.objects import Resource
 
+from . import naming
+from .reads import SCHEDULES, Readable
+from .schema import Kind, kind_definition, spec_model
 from .verdict import Verdict
 
 __all__ = ["Provider"]
 
-Spec = TypeVar("Spec", bound=ApiModel)
+Spec = TypeVar("Spec", bound=BaseModel)
+
+_KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
+_PLURAL: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+_METRIC: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+
+PURE_WORKERS: Final = 1000
+"""Runs at once of a provider that does not wait: all schedules of a busy minute are decided before the first is
+written, and only writes wait for each other. An idle one costs a parked task, about 2 kB."""
+ASKING_WORKERS: Final = 200
+"""Questions to the outside world at once: slow answers to some must not keep the others waiting."""
+
+
+def _same(spec: Any) -> Any:
+    return spec
 
 
 @dataclass(frozen=True)
 class Provider(Generic[Spec]):
-    """A kind of schedule and how it decides.
+    """A kind of schedule and how it decides::
 
-    ``decide`` gets what ``prepare`` made of the spec and an aware UTC instant. Both are pure: no clock, no I/O.
+        class ToggleSpec(ApiModel):
+            on: bool
+
+        TOGGLE = Provider("Toggle", spec=ToggleSpec, decide=lambda spec, at: Verdict(spec.on))
+
+    ``decide(spec, at)`` gets what ``prepare`` made of the spec (by default the spec itself) and an aware UTC instant.
+    It is pure: no clock, no I/O. With a third parameter it also gets a :class:`~fivespot.providers.sdk.Context`.
+    Written as ``async def`` it may ask the outside world: it is then called again every ``poll`` seconds, cut off
+    after ``timeout``, and repeated with a back-off when it fails.
 
     :param kind: such as ``OfficeHours``.
-    :param plural: the resource, such as ``officehours``.
-    :param spec: the pydantic model of ``spec``; what it refuses is an invalid spec.
+    :param plural: the resource; by default that of the kind, such as ``officehours``.
+    :param spec: the pydantic model of ``spec``; what it refuses is an invalid spec. ``overrides`` is added to it.
+    :param decide: the verdict at an instant. Raises :class:`~fivespot.providers.sdk.NoVerdict` when there is none.
     :param prepare: called once per generation; raises :class:`~fivespot.providers.sdk.SpecError` (or any ValueError
         with a text for people) for a spec that cannot be followed.
-    :param decide: the verdict at an instant.
-    :param metrics: prefix of the provider's metrics, such as ``fivespot_time_based``.
+    :param metrics: prefix of the provider's metrics; by default from the kind, such as ``fivespot_office_hours``.
     :param version: the served version that is read and written.
+    :param short_names: for kubectl; by default the initials, where they are two or more and not a shipped kind's.
+    :param columns: shown by ``kubectl get`` between Active and NextTransition.
+    :param description: what ``kubectl explain`` says of the kind; by default the spec's docstring.
+    :param status: the model of ``status``. Kinds of one's own keep the default, in which ``active`` is required.
+    :param overrides: whether ``spec.overrides`` is offered.
+    :param reads: kinds of other objects that ``decide`` looks at through its context; it is called again when one that
+        it looked at changes.
+    :param poll: seconds after which to decide again although nothing is known to have changed; None for never. By
+        default 60 for an ``async`` decide, else never.
+    :param timeout: seconds that one ``async`` decision may take.
+    :param workers: decisions of this kind at the same time.
+    :raises ValueError: a name cannot be used, or a number is not positive.
+    :raises TypeError: ``spec`` is no pydantic model, or ``decide`` cannot be called so.
     """
 
     kind: str
-    plural: str
+    plural: str = ""
+    _: KW_ONLY
     spec: type[Spec]
-    prepare: Callable[[Spec], Any]
-    decide: Callable[[Any, datetime], Verdict]
-    metrics: str
+    decide: Callable[..., Verdict] | Callable[..., Awaitable[Verdict]]
+    prepare: Callable[[Spec], Any] = _same
+    metrics: str = ""
     version: str = PROVIDER_VERSION
+    short_names: tuple[str, ...] | None = None
+    columns: tuple[Column, ...] = ()
+    description: str = ""
+    status: type[ScheduleStatus] = ScheduleStatus
+    overrides: bool = True
+    reads: tuple[Readable, ...] = ()
+    poll: float | None = None
+    timeout: float = 10.0
+    workers: int = 0
+    model: type[BaseModel] = field(init=False, repr=False, compare=False)
+    """The whole spec, overrides included."""
+    asynchronous: bool = field(init=False, repr=False, compare=False)
+    """Whether ``decide`` is a coroutine function."""
+    takes_context: bool = field(init=False, repr=False, compare=False)
+    """Whether ``decide`` has a third parameter."""
+
+    def __post_init__(self) -> None:
+        def settle(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        if not _KIND.fullmatch(self.kind):
+            raise ValueError(f"{self.kind!r} cannot be a kind: write it as OfficeHours, at most 63 letters and digits")
+        spec: object = self.spec
+        if not (isinstance(spec, type) and issubclass(spec, BaseModel)):
+            raise TypeError(f"{self.kind}: spec {spec!r} is no pydantic model")
+        settle("plural", self.plural or naming.plural(self.kind))
+        settle("metrics", self.metrics or naming.metric_prefix(self.kind))
+        if self.short_names is None:
+            settle("short_names", naming.short_names(self.kind))
+        for what, text, pattern in (("plural", self.plural, _PLURAL), ("metrics", self.metrics, _METRIC)):
+            if not pattern.fullmatch(text):
+                raise ValueError(f"{self.kind}: {text!r} cannot be used as {what}")
+        called = inspect.unwrap(self.decide)
+        settle("asynchronous", _is_asynchronous(called))
+        settle("takes_context", _positions(self.kind, called) == 3)
+        if self.asynchronous and self.poll is None:
+            settle("poll", 60.0)
+        if not self.workers:
+            settle("workers", ASKING_WORKERS if self.asynchronous else PURE_WORKERS)
+        if (self.poll is not None and not self.poll > 0) or not self.timeout > 0 or self.workers < 1:
+            raise ValueError(f"{self.kind}: poll, timeout and workers must be above zero")
+        settle("model", spec_model(self.spec, overrides=self.overrides))
 
     @property
     def resource(self) -> Resource:
@@ -48,5 +133,46 @@ class Provider(Generic[Spec]):
 
     @property
     def name(self) -> str:
-        """The name of its controller: the kind in lower case."""
+        """The name of its controller, and of its singular: the kind in lower case."""
         return self.kind.lower()
+
+    @property
+    def reads_schedules(self) -> bool:
+        return SCHEDULES in self.reads
+
+    def definition(self) -> dict[str, Any]:
+        """The CustomResourceDefinition of the kind. The same models give the same definition.
+
+        :raises SchemaError: the spec cannot be expressed as a schema; the text names the field.
+        """
+        return kind_definition(
+            Kind(
+                kind=self.kind,
+                plural=self.plural,
+                version=self.version,
+                spec=self.model,
+                status=self.status,
+                description=self.description
+                or inspect.cleandoc(self.spec.__doc__ or f"A schedule of kind {self.kind}."),
+                short_names=self.short_names or (),
+                columns=self.columns,
+                overrides=self.overrides,
+            )
+        )
+
+
+def _is_asynchronous(decide: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(decide) or inspect.iscoroutinefunction(getattr(decide, "__call__", None))  # noqa: B004 - the method is looked at, not whether there is one
+
+
+def _positions(kind: str, decide: Callable[..., Any]) -> int:
+    """How many arguments ``decide`` takes: two, or three with the context."""
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(decide).parameters.values()
+    count = sum(parameter.kind in positional for parameter in parameters)
+    needed = sum(parameter.kind in positional and parameter.default is parameter.empty for parameter in parameters)
+    if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
+        count = max(count, 2)
+    if needed > 3 or count < 2:
+        raise TypeError(f"{kind}: decide must take (spec, at) or (spec, at, context)")
+    return min(count, 3)

@@ -3,57 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
+import msgspec
 import structlog
+from pydantic import BaseModel
 
-from fivespot.api import ApiModel, InvalidObject, validate
 from fivespot.runtime.cache import Informer
-from fivespot.runtime.errors import NotFoundError
 from fivespot.runtime.manager import ManagerContext
-from fivespot.runtime.objects import Key, Object, merge_diff, merge_patch
+from fivespot.runtime.objects import Key, Object, merge_diff
 from fivespot.runtime.reconcile import DONE, Result
-from fivespot.runtime.telemetry import ObjectRef
+from fivespot.runtime.workqueue import Backoff
 
+from .context import Context, Nothing
+from .deciding import Decider, Prepared, Trouble
 from .definition import Provider
-from .status import INVALID_SPEC, broken_status, decided_status, stored_active
-from .verdict import Verdict
+from .looking import Looking
+from .override_memory import read_memory
+from .overrides import Folded, fold
+from .status import broken_status, decided_status, stored_active, stored_overridden, stored_since
+from .verdict import Note, Verdict
+from .writing import StatusWriter
 
 __all__ = ["ProviderReconciler"]
 
-DECISION_FAILED: Final = "DecisionFailed"
-LONGEST_SLEEP: Final = 600.0
-"""Seconds after which even a quiet schedule is looked at again: the wall clock may have been set meanwhile, and only
-the loop's own clock is waited on."""
-
+LONGEST_SLEEP: Final = 43_200.0
+"""Seconds after which even a quiet schedule is looked at again. Clocks that are set are noticed elsewhere; this is for
+notes of decisions, which may look back for a day."""
 _EARLY: Final = 0.001
+_AGAIN: Final = Backoff(base=1.0, cap=300.0)
+"""Between decisions that fail."""
+
 _log = structlog.get_logger("fivespot.provider")
 
-Spec = TypeVar("Spec", bound=ApiModel)
+Spec = TypeVar("Spec", bound=BaseModel)
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """What a spec came to, kept per generation: the decision's input, or what is wrong with it."""
+class _Body(msgspec.Struct, gc=False):
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: dict[str, Any] | None = None
 
-    uid: str
-    generation: int
-    rule: Any
-    problem: str = ""
+
+_body = msgspec.json.Decoder(_Body)
+_mapping = msgspec.json.Decoder(dict[str, Any])
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What this process remembers of one object; nothing of it is needed after a restart.
+
+    :ivar said: what the provider last decided, and since when; None when it did not yet.
+    :ivar troubled: when decisions began to fail, on the monotonic clock; None while they do not.
+    """
+
+    prepared: Prepared
+    said: tuple[bool, datetime] | None = None
+    troubled: float | None = None
+    failures: int = 0
 
 
 class ProviderReconciler(Generic[Spec]):
     """The reconciler of one kind of schedule."""
 
-    def __init__(self, provider: Provider[Spec], informer: Informer, context: ManagerContext) -> None:
+    def __init__(
+        self, provider: Provider[Spec], informer: Informer, context: ManagerContext, looking: Looking | None
+    ) -> None:
         self._provider = provider
         self._informer = informer
-        self._client = context.client
         self._clock = context.clock
-        self._events = context.events
-        self._dry_run = context.settings.dry_run
-        self._prepared: dict[Key, _Prepared] = {}
+        self._chance = context.chance
+        self._plans = context.plans if context.settings.dry_run else None
+        self._looking = looking
+        self._decider = Decider(provider)
+        self._writer = StatusWriter(provider.resource, context)
+        self._memory: dict[Key, _Memory] = {}
         labels = ("namespace", "name")
         self._active = context.metrics.gauge(
             f"{provider.metrics}_active", f"Whether a {provider.kind} is active.", labels, leader_only=True
@@ -67,89 +92,191 @@ class ProviderReconciler(Generic[Spec]):
         if obj is None or obj.head.deleting:
             self._forget(key)
             return DONE
-        body = obj.decode()
-        status = body.get("status")
-        status = status if isinstance(status, dict) else {}
-        prepared = self._prepare(key, obj, body)
+        body = obj.decode_as(_body)
+        status = body.status or {}
+        memory = self._remember(key, obj, body.spec)
         now = self._clock.now()
-        if prepared.problem:
-            wanted = broken_status(status, INVALID_SPEC, prepared.problem, generation=obj.head.generation, now=now)
-            await self._write(key, obj, status, wanted, warning=(INVALID_SPEC, prepared.problem))
+        prepared = memory.prepared
+        if prepared.trouble is not None:
+            await self._broken(key, obj, status, prepared.trouble, now)
             return Result(phase="Invalid")
-        try:
-            verdict = self._provider.decide(prepared.rule, now)
-        except Exception as error:
-            # A provider's decision is other people's code: its failure is its own object's trouble, said on it.
-            _log.exception("a decision failed", kind=self._provider.kind, object=str(key))
-            problem = f"the decision failed: {type(error).__name__}: {error}"
-            wanted = broken_status(status, DECISION_FAILED, problem, generation=obj.head.generation, now=now)
-            await self._write(key, obj, status, wanted, warning=(DECISION_FAILED, problem))
-            return Result(requeue_after=LONGEST_SLEEP, phase="Failed")
-        wanted = decided_status(status, verdict, generation=obj.head.generation, now=now)
+        base, folded = await self._decide(key, memory, status, now)
+        if folded.verdict is None:
+            assert isinstance(base, Trouble)
+            return await self._troubled(key, obj, status, memory, base, folded, now)
+        if isinstance(base, Trouble):
+            memory.failures += 1
+        verdict = replace(folded.verdict, notes=(*folded.verdict.notes, *folded.notes))
+        await self._decided(key, obj, status, verdict, folded, now)
+        return Result(
+            requeue_after=self._sleep(memory, verdict, folded, base),
+            phase="Active" if verdict.active else "Inactive",
+        )
+
+    # One run -----------------------------------------------------------------------------------------------------
+
+    def _remember(self, key: Key, obj: Object, spec: msgspec.Raw) -> _Memory:
+        found = self._memory.get(key)
+        head = obj.head
+        if found is None or found.prepared.uid != head.uid:
+            found = self._memory[key] = _Memory(self._decider.prepare(head.uid, head.generation, _spec(spec)))
+        elif found.prepared.generation != head.generation:
+            # Another question: what failed before says nothing about it.
+            found.prepared = self._decider.prepare(head.uid, head.generation, _spec(spec))
+            found.failures, found.troubled = 0, None
+        return found
+
+    async def _decide(
+        self, key: Key, memory: _Memory, status: Mapping[str, Any], now: datetime
+    ) -> tuple[Verdict | Trouble, Folded]:
+        prepared = memory.prepared
+        context = self._context(key, memory, status)
+        found = await self._decider.decide(prepared, now, context)
+        if self._looking is not None:
+            self._looking.done(key)
+        base = found if isinstance(found, Verdict) else None
+        if base is not None:
+            memory.troubled, memory.failures = None, 0
+            if memory.said is None or memory.said[0] is not base.active:
+                since = context.since if context.active is base.active else None
+                memory.said = (base.active, since or now)
+        if not prepared.overrides:
+            return found, Folded(base, False, (), (), None)
+        rule = self._decider.rule(prepared, base or Verdict(False), now, context)
+        return found, fold(prepared.overrides, read_memory(status.get("overrides")), base, rule, now)
+
+    def _context(self, key: Key, memory: _Memory, status: Mapping[str, Any]) -> Context:
+        if not self._provider.takes_context:
+            return _NO_CONTEXT
+        if memory.said is None and not stored_overridden(status):
+            active, since = stored_active(status), stored_since(status)
+            memory.said = (active, since) if active is not None and since is not None else None
+        active, since = memory.said or (None, None)
+        prepared = memory.prepared
+        look = self._looking.at(key) if self._looking is not None else Nothing()
+        return Context(key.namespace, key.name, prepared.uid, prepared.generation, active, since, look)
+
+    async def _decided(
+        self, key: Key, obj: Object, status: Mapping[str, Any], verdict: Verdict, folded: Folded, now: datetime
+    ) -> None:
+        generation = obj.head.generation
+        wanted = decided_status(status, verdict, generation=generation, now=now, memory=folded.memory)
         before = stored_active(status)
         await self._write(key, obj, status, wanted)
-        self._tell(key, obj, verdict, flipped=before is not None and before is not verdict.active)
-        return Result(requeue_after=self._sleep(verdict), phase="Active" if verdict.active else "Inactive")
+        self._active.child(key.namespace, key.name).set(float(verdict.active))
+        if before is not None and before is not verdict.active:
+            self._transitions.child(key.namespace, key.name).inc()
+            self._writer.tell(obj, Note(verdict.reason, verdict.message, "", warning=False))
+            _log.info(
+                "the verdict changed", kind=self._provider.kind, object=str(key), active=verdict.active,
+                reason=verdict.reason, message=verdict.message,
+            )  # fmt: skip
+        for note in verdict.notes:
+            self._writer.tell(obj, note)
 
-    def _prepare(self, key: Key, obj: Object, body: Mapping[str, Any]) -> _Prepared:
-        found = self._prepared.get(key)
-        if found is not None and (found.uid, found.generation) == (obj.head.uid, obj.head.generation):
-            return found
-        rule: Any = None
-        problem = ""
-        try:
-            rule = self._provider.prepare(validate(self._provider.spec, body.get("spec") or {}))
-        except InvalidObject as error:
-            problem = str(error)
-        except ValueError as error:
-            problem = str(error)
-        prepared = self._prepared[key] = _Prepared(obj.head.uid, obj.head.generation, rule, problem)
-        return prepared
-
-    async def _write(
+    async def _troubled(
         self,
         key: Key,
         obj: Object,
         status: Mapping[str, Any],
-        wanted: Mapping[str, Any],
-        *,
-        warning: tuple[str, str] | None = None,
+        memory: _Memory,
+        trouble: Trouble,
+        folded: Folded,
+        now: datetime,
+    ) -> Result:
+        moment = self._clock.monotonic()
+        if memory.troubled is None:
+            memory.troubled = moment
+            _log.warning(
+                "no verdict", kind=self._provider.kind, object=str(key), reason=trouble.reason, error=trouble.message
+            )
+        memory.failures += 1
+        quiet = memory.troubled + trouble.patience - moment
+        if quiet > 0:
+            return Result(requeue_after=min(quiet + _EARLY, self._retry(memory, trouble)), phase="Failed")
+        await self._broken(key, obj, status, trouble, now, folded)
+        waits = [self._retry(memory, trouble), *_seconds(now, folded.again)]
+        return Result(requeue_after=min(waits), phase="Failed")
+
+    async def _broken(
+        self,
+        key: Key,
+        obj: Object,
+        status: Mapping[str, Any],
+        trouble: Trouble,
+        now: datetime,
+        folded: Folded | None = None,
     ) -> None:
-        change = merge_diff(status, wanted)
-        if not change or self._dry_run:
-            return
-        # `active` goes into every write, whatever else it changes.
-        change["active"] = wanted["active"]
-        patch = merge_patch({"status": change}, obj.head)
-        try:
-            await self._client.patch(self._provider.resource, key, patch, subresource="status")
-        except NotFoundError:
-            return
-        if warning is not None:
-            self._event(obj, *warning, warning=True)
-
-    def _tell(self, key: Key, obj: Object, verdict: Verdict, *, flipped: bool) -> None:
-        self._active.child(key.namespace, key.name).set(float(verdict.active))
-        if flipped:
-            self._transitions.child(key.namespace, key.name).inc()
-            self._event(obj, verdict.reason, verdict.message)
-        for note in verdict.notes:
-            self._event(obj, note.reason, note.message, warning=True, once=note.once)
-
-    def _event(self, obj: Object, reason: str, message: str, *, warning: bool = False, once: str = "") -> None:
-        resource, head = self._provider.resource, obj.head
-        regarding = ObjectRef(resource.api_version, resource.kind, head.namespace, head.name, head.uid)
-        self._events.event(
-            regarding, type="Warning" if warning else "Normal", reason=reason, message=message, once=once
+        wanted = broken_status(
+            status,
+            trouble.reason,
+            trouble.message,
+            generation=obj.head.generation,
+            now=now,
+            ready=trouble.ready,
+            memory=folded.memory if folded is not None else None,
         )
+        if await self._write(key, obj, status, wanted):
+            self._writer.tell(obj, Note(trouble.reason, trouble.message, ""))
+        for note in folded.notes if folded is not None else ():
+            self._writer.tell(obj, note)
 
-    def _sleep(self, verdict: Verdict) -> float | None:
-        if verdict.until is None:
-            return None
-        seconds = (verdict.until - self._clock.now()).total_seconds() + _EARLY
-        return min(max(seconds, 0.0), LONGEST_SLEEP)
+    async def _write(self, key: Key, obj: Object, status: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+        if self._plans is not None:
+            self._plans.note(self._provider.name, key, {"status": merge_diff(status, wanted)})
+
+        def current() -> bool:
+            newest = self._informer.get(key)
+            return newest is not None and newest.head.version == obj.head.version
+
+        return await self._writer.write(key, obj, status, wanted, current)
+
+    # Waiting -----------------------------------------------------------------------------------------------------
+
+    def _sleep(self, memory: _Memory, verdict: Verdict, folded: Folded, base: Verdict | Trouble) -> float:
+        """Seconds until something may be different; the instants are on the wall clock, which is read again."""
+        now = self._clock.now()
+        waits = [
+            LONGEST_SLEEP * self._chance.uniform(0.5, 1.0),
+            *_seconds(now, verdict.until),
+            *_seconds(now, folded.again),
+        ]
+        if isinstance(base, Trouble):
+            waits.append(self._retry(memory, base))
+        else:
+            waits += _seconds(now, base.again)
+            if folded.overridden:
+                waits += _seconds(now, base.until)
+        if self._provider.poll is not None:
+            waits.append(self._provider.poll * self._chance.uniform(0.9, 1.1))
+        return min(waits)
+
+    def _retry(self, memory: _Memory, trouble: Trouble) -> float:
+        if trouble.retry is not None:
+            return max(trouble.retry, _EARLY) * self._chance.uniform(0.8, 1.2)
+        slowest = max(_AGAIN.cap, self._provider.poll or 0.0)
+        return replace(_AGAIN, cap=slowest).delay(memory.failures, self._chance)
 
     def _forget(self, key: Key) -> None:
-        self._prepared.pop(key, None)
+        self._memory.pop(key, None)
+        if self._looking is not None:
+            self._looking.forget(key)
         self._active.remove(key.namespace, key.name)
         self._transitions.remove(key.namespace, key.name)
+        if self._plans is not None:
+            self._plans.forget(self._provider.name, key)
+
+
+_NO_CONTEXT: Final = Context("", "")
+
+
+def _spec(raw: msgspec.Raw) -> Mapping[str, Any]:
+    try:
+        return _mapping.decode(raw)
+    except msgspec.DecodeError:
+        # What is no object has no fields; the model says which ones are missing.
+        return {}
+
+
+def _seconds(now: datetime, instant: datetime | None) -> list[float]:
+    return [max((instant - now).total_seconds(), 0.0) + _EARLY] if instant is not None else []

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from .controller import build_controller
 from .definition import Provider
-from .wiring import build_controller
 
 if TYPE_CHECKING:
     from fivespot.runtime import LogFormat, ManagerSettings

@@ -6,17 +6,30 @@ and while nothing changes, the status computed is the one that is stored, so not
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from fivespot.runtime.objects import Condition, rfc3339, set_conditions
+from fivespot.api.types import parse_timestamp
+from fivespot.runtime.objects import Condition, find_condition, rfc3339, set_conditions
 
+from .override_memory import write_memory
+from .overrides import OVERRIDDEN, Remembered
 from .verdict import Verdict
 
-__all__ = ["INVALID_SPEC", "broken_status", "decided_status", "stored_active"]
+__all__ = [
+    "DECISION_FAILED",
+    "INVALID_SPEC",
+    "broken_status",
+    "decided_status",
+    "stored_active",
+    "stored_overridden",
+    "stored_since",
+]
 
 INVALID_SPEC: Final = "InvalidSpec"
+DECISION_FAILED: Final = "DecisionFailed"
+"""Reasons of a Ready that is False."""
 _MESSAGE_LIMIT: Final = 1024
 
 
@@ -29,7 +42,28 @@ def stored_active(status: Mapping[str, Any]) -> bool | None:
     return active if active or status.get("lastTransitionTime") else None
 
 
-def decided_status(status: Mapping[str, Any], verdict: Verdict, *, generation: int, now: datetime) -> dict[str, Any]:
+def stored_since(status: Mapping[str, Any]) -> datetime | None:
+    """When the stored verdict came to be."""
+    try:
+        return parse_timestamp(status["lastTransitionTime"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def stored_overridden(status: Mapping[str, Any]) -> bool:
+    """Whether the stored verdict is that of an override."""
+    ready = find_condition(status.get("conditions"), "Ready")
+    return ready is not None and ready.get("reason") == OVERRIDDEN
+
+
+def decided_status(
+    status: Mapping[str, Any],
+    verdict: Verdict,
+    *,
+    generation: int,
+    now: datetime,
+    memory: Iterable[Remembered] = (),
+) -> dict[str, Any]:
     """The status for a verdict."""
     flipped = stored_active(status) is not verdict.active
     since = rfc3339(now) if flipped else status.get("lastTransitionTime") or rfc3339(now)
@@ -41,18 +75,31 @@ def decided_status(status: Mapping[str, Any], verdict: Verdict, *, generation: i
         "observedGeneration": generation,
         "lastTransitionTime": since,
         "nextTransitionTime": rfc3339(verdict.until) if verdict.until is not None else None,
+        "overrides": write_memory(memory) or None,
     }
 
 
 def broken_status(
-    status: Mapping[str, Any], reason: str, message: str, *, generation: int, now: datetime
+    status: Mapping[str, Any],
+    reason: str,
+    message: str,
+    *,
+    generation: int,
+    now: datetime,
+    ready: Literal["False", "Unknown"] = "False",
+    memory: Iterable[Remembered] | None = None,
 ) -> dict[str, Any]:
-    """The status of a schedule that gives no verdict: ``active`` stays as it was, and Ready says why."""
-    ready = Condition("Ready", "False", reason, message[:_MESSAGE_LIMIT])
+    """The status of a schedule that gives no verdict: ``active`` stays as it was, and Ready says why.
+
+    :param memory: of overrides; None leaves what is stored.
+    """
+    condition = Condition("Ready", ready, reason, message[:_MESSAGE_LIMIT])
+    overrides = status.get("overrides") if memory is None else write_memory(memory) or None
     return {
         **status,
         "active": status.get("active") is True,
-        "conditions": set_conditions(status.get("conditions"), [ready], generation=generation, now=now),
+        "conditions": set_conditions(status.get("conditions"), [condition], generation=generation, now=now),
         "observedGeneration": generation,
         "nextTransitionTime": None,
+        "overrides": overrides,
     }

@@ -6,7 +6,7 @@ judged by the provider, which answers with `Ready=False`.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -20,19 +20,12 @@ from fivespot.api.calendar import (
     TimeZone,
     whole_hours,
 )
-from fivespot.api.names import (
-    LABEL_CLUSTERCTL,
-    LABEL_CLUSTERCTL_MOVE,
-    PROVIDER_GROUP,
-    PROVIDER_VERSION,
-)
 from fivespot.api.schedule_status import ScheduleStatus
 from fivespot.api.types import INSTANT_PATTERN, ApiModel, Instant, LongDuration, parse_timestamp
-from fivespot.runtime.crd import Cel, Column, CrdVersion, crd, list_map, matches
+from fivespot.runtime.crd import Cel, list_map, matches
 
 KIND: Final = "TimeBasedSpotSchedule"
 PLURAL: Final = "timebasedspotschedules"
-SINGULAR: Final = "timebasedspotschedule"
 
 HourExpression = Annotated[str, Field(max_length=128), whole_hours("windows")]
 FromMoment = Annotated[
@@ -166,28 +159,3 @@ class TimeBasedSpotSchedule(ApiModel):
     """When machines should exist."""
     status: TimeBasedSpotScheduleStatus | None = None
     """The verdict now, and when it changes next."""
-
-
-COLUMNS: Final = (
-    Column("Active", "boolean", ".status.active"),
-    Column("Enabled", "boolean", ".spec.enabled"),
-    Column("Timezone", "string", ".spec.timezone"),
-    Column("NextTransition", "string", ".status.nextTransitionTime"),
-    Column("Age", "date", ".metadata.creationTimestamp"),
-    Column("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason', priority=1),
-    Column("Message", "string", '.status.conditions[?(@.type=="Ready")].message', priority=1),
-)
-
-
-def definition() -> dict[str, Any]:
-    """The CustomResourceDefinition of TimeBasedSpotSchedule."""
-    return crd(
-        group=PROVIDER_GROUP,
-        kind=KIND,
-        plural=PLURAL,
-        singular=SINGULAR,
-        short_names=("tbss",),
-        columns=COLUMNS,
-        labels={LABEL_CLUSTERCTL: "", LABEL_CLUSTERCTL_MOVE: ""},
-        versions=(CrdVersion(PROVIDER_VERSION, TimeBasedSpotSchedule),),
-    )

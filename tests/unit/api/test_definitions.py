@@ -12,7 +12,7 @@ import yaml
 from fivespot.api import names
 from fivespot.api.scheduledmachine import definition as machine_definition
 from fivespot.cli.crds import definitions, render, write
-from fivespot.providers.timebased.spec import definition as timebased_definition
+from fivespot.providers.registry import shipped_provider
 
 MANIFESTS = Path(__file__).resolve().parents[3] / "manifests"
 
@@ -115,7 +115,7 @@ def test_the_machine_status_holds_the_memory_of_a_reconcile() -> None:
 
 
 def test_the_time_based_kind_has_the_existing_names_columns_and_defaults() -> None:
-    definition = timebased_definition()
+    definition = shipped_provider("TimeBasedSpotSchedule").definition()
     assert definition["metadata"] == {
         "name": "timebasedspotschedules.spotschedules.5spot.finos.org",
         "labels": {"clusterctl.cluster.x-k8s.io": "", "clusterctl.cluster.x-k8s.io/move": ""},
@@ -143,7 +143,7 @@ def test_the_time_based_kind_has_the_existing_names_columns_and_defaults() -> No
         "default": False,
     }
     assert set(status["properties"]) == {
-        *("active", "conditions", "observedGeneration", "lastTransitionTime", "nextTransitionTime")
+        *("active", "conditions", "observedGeneration", "lastTransitionTime", "nextTransitionTime", "overrides")
     }
     assert status["properties"]["nextTransitionTime"]["nullable"] is True
 

@@ -1,0 +1,86 @@
+"""The controller of one kind of schedule: the runtime's, and an eye on the wall clock."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import structlog
+
+from fivespot.runtime.cache import Informer
+from fivespot.runtime.manager import ManagerContext
+from fivespot.runtime.objects import Change, ChangeType, Key
+from fivespot.runtime.reconcile import Controller
+from fivespot.runtime.workqueue import Backoff
+
+from .definition import Provider
+from .looking import Looking
+from .reconciler import ProviderReconciler
+
+__all__ = ["build_controller"]
+
+RETRIES: Final = Backoff(base=0.1, cap=30.0)
+"""Between tries after passing errors. The cap is how late a boundary may be after an API server came back."""
+CLOCK_INTERVAL: Final = 15.0
+"""Seconds between two looks at the wall clock."""
+CLOCK_STEP: Final = 0.25
+"""Seconds by which the wall clock must have been set to be noticed."""
+
+_log = structlog.get_logger("fivespot.provider")
+
+
+def build_controller(provider: Provider[Any], context: ManagerContext) -> Controller:
+    """The controller of one kind of schedule. Its CRD may be installed later; it is waited for."""
+    return _ProviderController(provider, context)
+
+
+class _ProviderController(Controller):
+    """Timed wake-ups are on the loop's clock, and instants on the wall clock. When that is set, all have to be timed
+    anew; one look at it for all of them costs nothing, where each waking up by itself would not."""
+
+    def __init__(self, provider: Provider[Any], context: ManagerContext) -> None:
+        self._informer: Informer = context.cache.informer(provider.resource)
+        looking = Looking(context.cache, provider.reads, self._read_changed) if provider.reads else None
+        super().__init__(
+            provider.name,
+            ProviderReconciler(provider, self._informer, context, looking),
+            clock=context.clock,
+            chance=context.chance,
+            workers=provider.workers,
+            timeout=120.0 + provider.timeout,
+            backoff=RETRIES,
+            metrics=context.metrics.controller(provider.name),
+            queue_metrics=context.metrics.queue(provider.name),
+        )
+        self._wall = context.clock
+        self.watches(self._informer, predicate=_needs_a_run)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            eye = group.create_task(self._watch_clock(), name=f"{self.name} wall clock")
+            try:
+                await super().run()
+            finally:
+                eye.cancel()
+
+    async def _watch_clock(self) -> None:
+        offset = self._offset()
+        while True:
+            await asyncio.sleep(CLOCK_INTERVAL)
+            now = self._offset()
+            if abs(now - offset) >= CLOCK_STEP:
+                _log.warning("the wall clock was set", controller=self.name, seconds=round(now - offset, 3))
+                offset = now
+                for key in self._informer.keys():  # noqa: SIM118 - not a mapping
+                    self.enqueue(key)
+
+    def _offset(self) -> float:
+        return self._wall.now().timestamp() - self._wall.monotonic()
+
+    def _read_changed(self, key: Key) -> None:
+        self.enqueue(key)
+
+
+def _needs_a_run(change: Change) -> bool:
+    """Everything but the echo of our own status write; a status that someone else changed is put right."""
+    return not (change.own and change.type is ChangeType.MODIFIED)

@@ -1,0 +1,101 @@
+"""``spec.overrides`` and ``status.overrides`` of every kind that the kit serves."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from fivespot.api.types import INSTANT_PATTERN, ApiModel, Instant, Timestamp, parse_timestamp
+from fivespot.runtime.crd import Cel, list_map, matches, nullable
+
+__all__ = ["FOREVER", "MAX_OVERRIDES", "NEXT_TRANSITION", "OverrideEntry", "OverrideReport", "Overrides", "Reports"]
+
+NEXT_TRANSITION: Final = "nextTransition"
+FOREVER: Final = "forever"
+MAX_OVERRIDES: Final = 32
+
+OverrideName = Annotated[
+    str,
+    Field(max_length=63),
+    matches(
+        "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
+        "must be a name of lower-case letters, digits, '-' and '.', such as release-night",
+    ),
+]
+OverrideEnd = Annotated[
+    str,
+    Field(max_length=64),
+    matches(
+        f"^({INSTANT_PATTERN[1:-1]}|{NEXT_TRANSITION}|{FOREVER})$",
+        f"must be an instant with its offset such as 2027-01-31T06:00:00Z, {NEXT_TRANSITION}, or {FOREVER}",
+    ),
+]
+
+_INSTANT = re.compile(INSTANT_PATTERN[1:-1])
+
+
+def _in_order(override: OverrideEntry) -> bool:
+    begin, end = override.from_, override.until
+    if begin is None or not (_INSTANT.fullmatch(begin) and _INSTANT.fullmatch(end)):
+        return True
+    return parse_timestamp(begin) < parse_timestamp(end)
+
+
+class OverrideEntry(ApiModel):
+    """A decision of a person for a time, over what the schedule says."""
+
+    RULES = (
+        Cel(
+            f"!has(self.from) || !self.from.matches('{INSTANT_PATTERN}') || !self.until.matches('{INSTANT_PATTERN}')"
+            " || timestamp(self.from) < timestamp(self.until)",
+            "from must be before until",
+            check=_in_order,
+        ),
+    )
+
+    name: OverrideName
+    """What it is called. Each name has one owner, so a person and a repository may have overrides of their own."""
+    active: bool
+    """True: machines exist while it holds. False: they do not."""
+    from_: Annotated[Instant | None, Field(alias="from")] = None
+    """When it starts, such as 2027-01-31T06:00:00Z; by default when it is first seen."""
+    until: OverrideEnd = NEXT_TRANSITION
+    """When it ends: an instant such as 2027-01-31T18:00:00Z; nextTransition, when the schedule itself would next
+    change; or forever, until it is removed."""
+    reason: Annotated[str, Field(max_length=256)] | None = None
+    """For people: why."""
+
+
+Overrides = Annotated[list[OverrideEntry], Field(max_length=MAX_OVERRIDES), list_map("name")]
+"""``spec.overrides``: of those that have started and not ended, the one that started last decides."""
+
+
+class OverrideReport(ApiModel):
+    """What became of one override. It is memory as well: it holds what was fixed when the override started."""
+
+    name: Annotated[str, Field(max_length=63)]
+    """The name of the override."""
+    active: bool
+    """What it says. Another value under the same name is another override, which starts when it is seen."""
+    state: Literal["Pending", "InForce", "Overruled", "Expired"]
+    """Pending: it has not started. InForce: it decides. Overruled: another one that started later decides, or the
+    schedule is disabled. Expired: it is over and has no effect; it can be removed."""
+    from_: Annotated[Annotated[str, Field(max_length=64)] | None, Field(alias="from")] = None
+    """Its from, if it has one."""
+    until: Annotated[str, Field(max_length=64)]
+    """Its until."""
+    started_at: Timestamp | None = None
+    """When it started, or will start."""
+    ends_at: Annotated[Timestamp | None, nullable()] = None
+    """When it ends or ended; null when no instant is known."""
+    open_ended: bool | None = None
+    """True when it holds until it is removed: it says forever, or the schedule itself never changes."""
+    base_active: bool | None = None
+    """What the schedule said when the override started; it ends when that changes. Only where the instant of the next
+    change is not known beforehand."""
+
+
+Reports = Annotated[list[OverrideReport], list_map("name")]
+"""``status.overrides``."""

@@ -1,0 +1,86 @@
+"""Writes statuses, a limited number at a time, and tells of them when nothing more urgent is to be written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from fivespot.runtime.errors import NotFoundError
+from fivespot.runtime.manager import ManagerContext
+from fivespot.runtime.objects import Key, Object, Resource, merge_diff, merge_patch
+from fivespot.runtime.telemetry import ObjectRef
+
+from .verdict import Note
+
+__all__ = ["StatusWriter"]
+
+WRITERS: Final = 24
+"""Writes of one kind under way at once. More do not make the server faster, and leave it less for others."""
+_BACKLOG: Final = 4096
+"""Events kept back at most."""
+
+
+class StatusWriter:
+    """The one place from which a provider's objects are written.
+
+    Machines wait for a verdict, nobody for an event: while statuses wait to be written, events are kept back.
+    """
+
+    def __init__(self, resource: Resource, context: ManagerContext) -> None:
+        self._resource = resource
+        self._client = context.client
+        self._events = context.events
+        self._dry_run = context.settings.dry_run
+        self._turns = asyncio.Semaphore(WRITERS)
+        self._unwritten = 0
+        self._backlog: deque[Callable[[], None]] = deque()
+
+    async def write(
+        self, key: Key, obj: Object, status: Mapping[str, Any], wanted: Mapping[str, Any], current: Callable[[], bool]
+    ) -> bool:
+        """Make the stored status the wanted one; False when there was nothing to do, or it could not be done.
+
+        :param current: asked when it is this write's turn: whether ``obj`` is still the newest state. If it is not, the
+            change that made it so has the key run again.
+        """
+        change = merge_diff(status, wanted)
+        if not change or self._dry_run:
+            return False
+        # `active` goes into every write, whatever else it changes.
+        change["active"] = wanted["active"]
+        self._unwritten += 1
+        try:
+            async with self._turns:
+                if not current():
+                    return False
+                patch = merge_patch({"status": change}, obj.head)
+                await self._client.patch(self._resource, key, patch, subresource="status")
+        except NotFoundError:
+            return False
+        finally:
+            self._unwritten -= 1
+            self._release()
+        return True
+
+    def tell(self, obj: Object, note: Note) -> None:
+        """Record an event about an object."""
+        resource, head = self._resource, obj.head
+        regarding = ObjectRef(resource.api_version, resource.kind, head.namespace, head.name, head.uid)
+
+        def record() -> None:
+            self._events.event(
+                regarding,
+                type="Warning" if note.warning else "Normal",
+                reason=note.reason,
+                message=note.message,
+                once=note.once,
+            )
+
+        self._backlog.append(record)
+        self._release()
+
+    def _release(self) -> None:
+        while self._backlog and (not self._unwritten or len(self._backlog) > _BACKLOG):
+            self._backlog.popleft()()
