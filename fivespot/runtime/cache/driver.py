@@ -10,7 +10,7 @@ import structlog
 from fivespot.runtime.client import Client, Watch, WatchEnd, WatchEnded
 from fivespot.runtime.clock import Chance, Clock
 from fivespot.runtime.errors import ApiError, ProtocolError, TransportError
-from fivespot.runtime.objects import Key, decode_head, parse_version
+from fivespot.runtime.objects import Key, WireMeta, decode_meta, head_of, parse_version
 from fivespot.runtime.telemetry import LogLimiter
 
 from .burst import Burst
@@ -136,11 +136,12 @@ class Driver:
             return ListFailed(error)
         return PageRead(version, page.continue_token)
 
-    def _stage(self, raw: bytes | msgspec.Raw) -> None:
+    def _stage(self, raw: bytes | msgspec.Raw, meta: WireMeta | None = None) -> None:
         staging = self._shared.store.staging
-        head = decode_head(raw, self._annotations)
+        meta = meta or decode_meta(raw)
+        head = head_of(meta, self._annotations)
         if not staging.reuse(head):
-            staging.put(Key(head.namespace, head.name), self._shared.make(raw, head))
+            staging.put(Key(head.namespace, head.name), self._shared.make(raw, head, meta))
 
     async def _stream(self) -> Happening:
         """A streaming list: all objects as events, then a bookmark that says so (KEP-3157)."""
@@ -173,10 +174,10 @@ class Driver:
                     if initial_end:
                         return InitialEnd(version)
                 elif event.type == "DELETED":
-                    head = decode_head(event.object, self._annotations)
+                    head = event.head()
                     shared.store.staging.drop(Key(head.namespace, head.name))
                 else:
-                    self._stage(event.object)
+                    self._stage(event.object, event.meta)
                 await self._breathe()
                 now = self._clock.monotonic()
                 if now - extended > 1.0:
@@ -236,13 +237,13 @@ class Driver:
                 if kind == "BOOKMARK":
                     store.reach(_read_bookmark(event.object)[0])
                 else:
-                    head = decode_head(event.object, annotations)
+                    head = event.head(annotations)
                     if kind == "DELETED":
-                        shared.dispatch(store.remove(shared.make(event.object, head)))
+                        shared.dispatch(store.remove(shared.make(event.object, head, event.meta)))
                     else:
                         key = store.admit(head)
                         if key is not None:
-                            shared.dispatch(store.put(key, shared.make(event.object, head)))
+                            shared.dispatch(store.put(key, shared.make(event.object, head, event.meta)))
                 now = shared.last_activity = self._clock.monotonic()
                 if self._burst.over(now):
                     await asyncio.sleep(0)
@@ -328,7 +329,7 @@ class _Bookmark(msgspec.Struct, gc=False):
 _bookmark_decoder = msgspec.json.Decoder(_Bookmark)
 
 
-def _read_bookmark(raw: msgspec.Raw) -> tuple[int, bool]:
+def _read_bookmark(raw: bytes) -> tuple[int, bool]:
     """The version of a bookmark, and whether it ends the initial events of a streaming list."""
     try:
         meta = _bookmark_decoder.decode(raw).metadata

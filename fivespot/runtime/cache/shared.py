@@ -22,6 +22,7 @@ from fivespot.runtime.objects import (
     Projection,
     Resource,
     Selector,
+    WireMeta,
     decode_head,
 )
 from fivespot.runtime.telemetry import LogLimiter
@@ -94,12 +95,19 @@ class Receiver:
         if self.backlog:
             # In the order in which things happened: the object was there before it changed.
             self.tell_backlog(change.key)
-        self._call(change)
+        if self.closed:
+            return
+        try:
+            self._handler(change)
+        except Exception as error:
+            # A handler is code of the informer's users. Its mistake is logged and counted; the others, and the
+            # reflector that all of them share, go on.
+            self._report(f"handler {_name_of(self._handler)}", error)
 
     def tell_backlog(self, key: Key) -> None:
         obj = self.backlog.pop(key, None)
         if obj is not None:
-            self._call(Change(ChangeType.ADDED, obj))
+            self.tell(Change(ChangeType.ADDED, obj))
 
     def tell_synced(self) -> None:
         """Say once that all that was there has been told."""
@@ -110,16 +118,6 @@ class Receiver:
             except Exception as error:
                 # As for handlers: a consumer's mistake must not stop the reflector that others depend on.
                 self._report(f"handler {_name_of(on_synced)}", error)
-
-    def _call(self, change: Change) -> None:
-        if self.closed:
-            return
-        try:
-            self._handler(change)
-        except Exception as error:
-            # A handler is code of the informer's users. Its mistake is logged and counted; the others, and the
-            # reflector that all of them share, go on.
-            self._report(f"handler {_name_of(self._handler)}", error)
 
 
 class Shared:
@@ -189,14 +187,14 @@ class Shared:
 
     # From the driver
 
-    def make(self, raw: bytes | msgspec.Raw, head: Head) -> Object:
+    def make(self, raw: bytes | msgspec.Raw, head: Head, meta: WireMeta | None = None) -> Object:
         """An object as this informer keeps it.
 
         One whose body the projection cannot read is kept with an empty body: readers then miss every field of it,
         and no other object is affected.
         """
         try:
-            return Object(self.projection.project(raw), head)
+            return Object(self.projection.project(raw, meta), head)
         except ProtocolError as error:
             self._fault(f"projection {self.projection.name} of {head.namespace}/{head.name}", error)
             return Object(_NOTHING, head)

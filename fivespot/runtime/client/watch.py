@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from types import TracebackType
-from typing import Literal, NoReturn, Self
+from typing import Literal, NoReturn, Self, get_args
 
 import msgspec
 
@@ -16,6 +16,7 @@ from fivespot.runtime.errors import (
     ThrottledError,
     TransportError,
 )
+from fivespot.runtime.objects import Head, WireMeta, decode_meta, head_of
 
 from .decode import decode_status, one_line, status_error
 from .transport import ByteStream
@@ -63,14 +64,65 @@ class WatchEnded(FivespotError):
         self.error = error
 
 
-class WatchEvent(msgspec.Struct, gc=False):
-    """One event. ``object`` is a JSON object as it came (a view that pins only its own line)."""
+EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
-    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
+
+class WatchEvent:
+    """One event.
+
+    :ivar object: the JSON of an object as it came.
+    :ivar meta: its metadata, once it was decoded.
+    """
+
+    __slots__ = ("meta", "object", "type")
+
+    def __init__(self, type_: EventType, object_: bytes, meta: WireMeta | None = None) -> None:
+        self.type = type_
+        self.object = object_
+        self.meta = meta
+
+    def head(self, annotations: frozenset[str] | None = None) -> Head:
+        """The head of the object; see :func:`~fivespot.runtime.objects.decode_head`."""
+        if self.meta is None:
+            self.meta = decode_meta(self.object)
+        return head_of(self.meta, annotations)
+
+
+class _Object(msgspec.Struct, gc=False):
+    metadata: WireMeta
+    kind: str = ""
+
+
+class _Usual(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """An event of an object, read in one pass; ``type`` and ``object`` are all that there is."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+    object: _Object
+
+
+class _Any(msgspec.Struct, gc=False):
+    """Any event."""
+
+    type: EventType
     object: msgspec.Raw
 
 
-_decoder = msgspec.json.Decoder(WatchEvent)
+_usual_decoder = msgspec.json.Decoder(_Usual)
+_any_decoder = msgspec.json.Decoder(_Any)
+_STARTS = {type_: f'{{"type":"{type_}","object":{{'.encode() for type_ in get_args(EventType)}
+
+
+def _read_usual(line: bytes) -> WatchEvent | None:
+    """The event in a line of the form that servers write, in one pass; None if it has to be looked at more closely."""
+    try:
+        found = _usual_decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    start = _STARTS[found.type]
+    if found.object.kind == "Status" or not line.startswith(start) or not line.endswith(b"}"):
+        return None
+    # There are no other fields, so what lies between this start and the last brace is the object.
+    return WatchEvent(found.type, line[len(start) - 1 : -1], found.object.metadata)
 
 
 class Watch:
@@ -100,15 +152,7 @@ class Watch:
             await self._end(WatchEnd.BROKEN, str(error), cause=error)
         if not line:
             await self._end(WatchEnd.CLEAN, "closed by the server")
-        try:
-            event = _decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            await self._not_an_event(line, error)
-        if event.type == "ERROR" or b'"Status"' in line[:_PREFIX]:
-            await self._error_event(event)
-        if memoryview(event.object)[0] != _OPENING_BRACE:
-            await self._end(WatchEnd.GARBAGE, f"{event.type} event without an object")
-        return event
+        return _read_usual(line) or await self._look_closely(line)
 
     def __aiter__(self) -> Self:
         return self
@@ -130,6 +174,18 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    async def _look_closely(self, line: bytes) -> WatchEvent:
+        try:
+            found = _any_decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            await self._not_an_event(line, error)
+        event = WatchEvent(found.type, bytes(found.object))
+        if event.type == "ERROR" or b'"Status"' in line[:_PREFIX]:
+            await self._error_event(event)
+        if event.object[0] != _OPENING_BRACE:
+            await self._end(WatchEnd.GARBAGE, f"{event.type} event without an object")
+        return event
 
     async def _error_event(self, event: WatchEvent) -> None:
         """Ends the watch when the event carries a Status; a Status must never pass for an object."""

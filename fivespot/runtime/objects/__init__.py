@@ -1,7 +1,7 @@
 """Objects of the Kubernetes API as the runtime handles them: names, heads, bytes, patches and conditions."""
 
 from .conditions import Condition, ConditionStatus, find_condition, rfc3339, set_conditions
-from .head import Head, OwnerReference, decode_head, parse_version
+from .head import Head, OwnerReference, WireMeta, decode_head, decode_meta, head_of, parse_version
 from .object import Change, ChangeType, Object
 from .patch import Patch, finalizer_patch, json_patch, merge_diff, merge_patch
 from .resource import GroupKind, Key, Resource, group_of, version_of
@@ -24,11 +24,14 @@ __all__ = [
     "Projection",
     "Resource",
     "Selector",
+    "WireMeta",
     "decode_head",
+    "decode_meta",
     "exact",
     "finalizer_patch",
     "find_condition",
     "group_of",
+    "head_of",
     "json_patch",
     "merge_diff",
     "merge_patch",

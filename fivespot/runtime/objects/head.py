@@ -6,7 +6,7 @@ import msgspec
 
 from fivespot.runtime.errors import ProtocolError
 
-__all__ = ["Head", "OwnerReference", "decode_head", "parse_version"]
+__all__ = ["Head", "OwnerReference", "WireMeta", "decode_head", "decode_meta", "head_of", "parse_version"]
 
 _NO_LABELS: dict[str, str] = {}
 
@@ -53,7 +53,12 @@ class Head(msgspec.Struct, frozen=True, gc=False):
         return None
 
 
-class _WireMeta(msgspec.Struct, gc=False, rename="camel"):
+class WireMeta(msgspec.Struct, gc=False, rename="camel"):
+    """``metadata`` as it comes over the wire, for decoders that find it inside of something else.
+
+    :ivar managed_fields: what is never kept, as bytes, so that it can be cut out without another look.
+    """
+
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -65,10 +70,11 @@ class _WireMeta(msgspec.Struct, gc=False, rename="camel"):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     owner_references: tuple[OwnerReference, ...] | None = None
+    managed_fields: msgspec.Raw = msgspec.Raw()
 
 
 class _Wire(msgspec.Struct, gc=False):
-    metadata: _WireMeta
+    metadata: WireMeta
 
 
 _decoder = msgspec.json.Decoder(_Wire)
@@ -92,10 +98,22 @@ def decode_head(raw: bytes | bytearray | memoryview | msgspec.Raw, annotations: 
     :param annotations: names of the annotations to keep; None keeps all.
     :raises ProtocolError: the JSON has no usable ``metadata``: no name, uid or resourceVersion.
     """
+    return head_of(decode_meta(raw), annotations)
+
+
+def decode_meta(raw: bytes | bytearray | memoryview | msgspec.Raw) -> WireMeta:
+    """The ``metadata`` of one JSON object.
+
+    :raises ProtocolError: it has none that can be read.
+    """
     try:
-        meta = _decoder.decode(raw).metadata
+        return _decoder.decode(raw).metadata
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProtocolError(f"an object without readable metadata: {error}") from error
+
+
+def head_of(meta: WireMeta, annotations: frozenset[str] | None = None) -> Head:
+    """The head that ``metadata`` says; see :func:`decode_head`."""
     if not meta.name or not meta.uid:
         raise ProtocolError("an object without name or uid")
     kept = meta.annotations or _NO_LABELS

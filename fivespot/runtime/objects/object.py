@@ -17,18 +17,15 @@ __all__ = ["Change", "ChangeType", "Object"]
 T = TypeVar("T")
 
 
-class Object:
+class Object(msgspec.Struct, gc=False, eq=False):
     """Exact JSON bytes plus a typed head.
 
     The bytes are never decoded unless somebody asks, and every :meth:`decode` makes a private copy, so no
     reader can corrupt what others read.
     """
 
-    __slots__ = ("head", "raw")
-
-    def __init__(self, raw: bytes, head: Head) -> None:
-        self.raw = raw
-        self.head = head
+    raw: bytes
+    head: Head
 
     @classmethod
     def parse(cls, raw: bytes, annotations: frozenset[str] | None = None) -> Object:
@@ -69,7 +66,7 @@ class ChangeType(enum.Enum):
     DELETED = "DELETED"
 
 
-class Change:
+class Change(msgspec.Struct, gc=False, eq=False):
     """One change as handlers, predicates and mappers receive it.
 
     :param old: the state before, None for ADDED.
@@ -79,23 +76,12 @@ class Change:
     :param own: it comes from the answer to a write of this process, not from the watch.
     """
 
-    __slots__ = ("_body", "final_state_unknown", "object", "old", "own", "type")
-
-    def __init__(
-        self,
-        type_: ChangeType,
-        object_: Object,
-        old: Object | None = None,
-        *,
-        final_state_unknown: bool = False,
-        own: bool = False,
-    ) -> None:
-        self.type = type_
-        self.object = object_
-        self.old = old
-        self.final_state_unknown = final_state_unknown
-        self.own = own
-        self._body: dict[str, Any] | None = None
+    type: ChangeType
+    object: Object
+    old: Object | None = None
+    final_state_unknown: bool = False
+    own: bool = False
+    _body: dict[str, Any] | None = None
 
     @property
     def key(self) -> Key:

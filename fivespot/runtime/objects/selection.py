@@ -10,6 +10,8 @@ import msgspec
 
 from fivespot.runtime.errors import ProtocolError
 
+from .head import WireMeta
+
 __all__ = ["EVERYTHING", "FULL", "METADATA", "Projection", "Selector", "exact"]
 
 
@@ -90,9 +92,10 @@ class Projection:
         whole = self.keep is None and not self.metadata_only
         return wide_annotations and (whole or other.metadata_only)
 
-    def project(self, raw: bytes | msgspec.Raw) -> bytes:
+    def project(self, raw: bytes | msgspec.Raw, meta: WireMeta | None = None) -> bytes:
         """The kept part of one object as exact-size JSON that pins no larger buffer.
 
+        :param meta: its metadata, if it was decoded already.
         :raises ProtocolError: the object is no JSON object, or a kept field has another type.
         """
         try:
@@ -100,14 +103,9 @@ class Projection:
                 return b"{}"
             if self.keep is not None:
                 return self.keep(raw)
-            top = _top_decoder.decode(raw)
-            metadata = top.get("metadata")
-            if metadata is not None:
-                fields = _top_decoder.decode(metadata)
-                if fields.pop("managedFields", None) is not None:
-                    top["metadata"] = msgspec.Raw(exact(fields))
-                    return exact(top)
-            return bytes(memoryview(raw))
+            whole = bytes(raw) if isinstance(raw, msgspec.Raw) else raw
+            managed = (meta or _decoder.decode(whole).metadata).managed_fields
+            return _without(whole, bytes(managed)) if managed != _NOTHING else whole
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ProtocolError(f"cannot keep an object as {self.name}: {error}") from error
 
@@ -117,6 +115,27 @@ def exact(value: Any) -> bytes:
     return bytes(memoryview(_encoder.encode(value)))
 
 
+def _without(whole: bytes, managed: bytes) -> bytes:
+    """The JSON of an object without its ``managedFields``, whose value is given."""
+    start = whole.find(_FIELD)
+    value = start + len(_FIELD)
+    if start >= 0 and whole.startswith(managed, value) and whole.count(_FIELD[1:]) == 1:
+        # As servers write it. Quotes inside of strings are escaped, so the one place where it stands is the field.
+        return whole[:start] + whole[value + len(managed) :]
+    top = _top_decoder.decode(whole)
+    metadata = _top_decoder.decode(top["metadata"])
+    del metadata["managedFields"]
+    top["metadata"] = msgspec.Raw(exact(metadata))
+    return exact(top)
+
+
+class _Wire(msgspec.Struct, gc=False):
+    metadata: WireMeta = msgspec.field(default_factory=WireMeta)
+
+
+_FIELD = b',"managedFields":'
+_NOTHING = msgspec.Raw()
+_decoder = msgspec.json.Decoder(_Wire)
 _top_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _encoder = msgspec.json.Encoder()
 

@@ -21,6 +21,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+import msgspec
+
 __all__ = ["EntryState", "QueueCore", "QueueEntry"]
 
 K = TypeVar("K", bound=Hashable)
@@ -56,20 +58,18 @@ class QueueEntry(Generic[K]):
     seconds: float
 
 
-class _Entry(Generic[K]):
-    __slots__ = ("delay_seq", "due", "key", "priority", "running", "seq", "since", "started", "turn", "wanted")
-
-    def __init__(self, key: K, turn: Hashable) -> None:
-        self.key = key
-        self.turn = turn
-        self.wanted = False
-        self.running = False
-        self.priority = 0
-        self.seq = 0
-        self.since = 0.0
-        self.started = 0.0
-        self.due: float | None = None
-        self.delay_seq = 0
+class _Entry(msgspec.Struct, Generic[K], gc=False, eq=False):
+    # Not seen by the cycle collector, which would look at every entry of a large queue again and again.
+    key: K
+    turn: Hashable
+    wanted: bool = False
+    running: bool = False
+    priority: int = 0
+    seq: int = 0
+    since: float = 0.0
+    started: float = 0.0
+    due: float | None = None
+    delay_seq: int = 0
 
 
 class _Turn(Generic[K]):

@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from fivespot.runtime.client import Watch, WatchEnd, WatchEnded
-from fivespot.runtime.errors import BrokenStreamError, DeadlineError, GoneError, ServerTimeoutError, TransportError
+from fivespot.runtime.errors import (
+    BrokenStreamError,
+    DeadlineError,
+    GoneError,
+    ProtocolError,
+    ServerTimeoutError,
+    TransportError,
+)
+from fivespot.runtime.objects import decode_head
 from support.wire import FakeStream, status_body
 
 
@@ -27,6 +35,36 @@ async def test_events_come_in_order_with_their_objects_untouched() -> None:
     events = [await watch.next() for _ in range(4)]
     assert [e.type for e in events] == ["ADDED", "MODIFIED", "BOOKMARK", "DELETED"]
     assert json.loads(bytes(events[0].object)) == POD
+
+
+HEADED = {"kind": "Pod", "metadata": {"name": "web", "namespace": "prod", "uid": "u", "resourceVersion": "8"}}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type":"ADDED","object":%s}',
+        b'{"type": "ADDED", "object": %s}',
+        b'{"type":"ADDED","object":%s }',
+        b'{"object":%s,"type":"ADDED"}',
+        b'{"type":"ADDED","object":%s,"sequence":7}',
+        b'{"note":"}","type":"ADDED","object":%s}',
+    ],
+)
+@pytest.mark.parametrize("extra", [{}, {"spec": {"note": '}},{"type":"'}}, {"kind": None}], ids=str)
+async def test_an_event_is_the_same_however_it_is_written(line: bytes, extra: dict[str, Any]) -> None:
+    body = HEADED | extra
+    watch = Watch(FakeStream([line % json.dumps(body, separators=(",", ":")).encode()]), "watch pods")
+    event = await watch.next()
+    assert (event.type, json.loads(event.object)) == ("ADDED", body)
+    assert event.head() == decode_head(json.dumps(body).encode())
+
+
+async def test_an_object_without_usable_metadata_is_an_event_that_cannot_be_read_as_one() -> None:
+    watch = Watch(FakeStream([event("ADDED", {"metadata": {"labels": [1]}})]), "watch pods")
+    found = await watch.next()
+    with pytest.raises(ProtocolError, match="metadata"):
+        found.head()
 
 
 @pytest.mark.parametrize(
