@@ -97,7 +97,7 @@ class ConditionType(StrEnum):
 
 
 class Reason(StrEnum):
-    """Reasons of conditions and events."""
+    """Reasons of conditions and events; those that say how a schedule reference resolved are `fivespot.contract`'s."""
 
     # In use by the existing 5-Spot.
     RECONCILE_SUCCEEDED = "ReconcileSucceeded"
@@ -118,13 +118,7 @@ class Reason(StrEnum):
     MACHINE_CREATION_FAILED = "MachineCreationFailed"
     MACHINE_DELETION_FAILED = "MachineDeletionFailed"
     EMERGENCY_RECLAIM = "EmergencyReclaim"
-    RESOLVED = "Resolved"
-    PROVIDER_CRD_NOT_INSTALLED = "ProviderCRDNotInstalled"
-    PROVIDER_NOT_FOUND = "ProviderNotFound"
-    STATUS_ACTIVE_MISSING = "StatusActiveMissing"
-    PROVIDER_NOT_READY = "ProviderNotReady"
     # Ours.
-    PROVIDER_UNREADABLE = "ProviderUnreadable"
     MACHINE_DELETING = "MachineDeleting"
     MACHINE_LOST = "MachineLost"
     WAITING_FOR_DELETION = "WaitingForDeletion"

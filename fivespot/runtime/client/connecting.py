@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import os
 from collections.abc import Callable, Mapping
@@ -9,22 +10,29 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 import structlog
 
 from fivespot.runtime.clock import Chance, Clock, Offload
-from fivespot.runtime.errors import ApiError, ConfigError, TransportError
+from fivespot.runtime.errors import ConfigError, TransportError, UnauthorizedError
 
 from .auth import Access, Credentials, Load
+from .building import accepting
 from .client import Client
+from .decode import failure
 from .http import HttpTransport
 from .proxy import proxy_from_environment
+from .reading import REQUEST_LIMITS
+from .sending import succeeded
+from .transport import Request
 
 __all__ = ["Connection", "choose", "connect"]
 
 _logger = structlog.get_logger(__name__)
 
+CHECK_SECONDS: Final = 10.0
+"""To wait for a server's first answer where a person waits for it."""
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -44,18 +52,29 @@ class Connection:
     server: str
     source: str
 
-    async def check(self) -> str:
-        """Asks the server for its version and returns it.
+    async def check(self, limit: float = CHECK_SECONDS) -> str:
+        """One request, for a person who waits: is the server there, and does it know us?
 
-        :raises ConfigError: in one line, why it cannot be used.
+        :param limit: seconds to wait.
+        :returns: what the server says of its version; "" where it tells us none, which not everybody may read.
+        :raises ConfigError: in one line, why the server cannot be used.
         """
+        request = Request("GET", "/version", REQUEST_LIMITS, headers=accepting(), what="GET /version")
         try:
-            answer = await self.client.raw("GET", "/version")
+            async with asyncio.timeout(limit):
+                response = await self.transport.request(request)
+        except TimeoutError as error:
+            raise ConfigError(f"{self.source}: {self.server} did not answer within {limit:g} s") from error
         except TransportError as error:
             raise ConfigError(f"{self.source}: {error}") from error
-        except ApiError as error:
-            raise ConfigError(f"{self.source}: {self.server} refuses: {error.status} {error.message}") from error
-        return answer.decode(errors="replace")
+        if succeeded(response):
+            return response.body.decode(errors="replace")
+        refusal = failure(response.status, response.headers, response.body, request.what, self.client.clock.now())
+        if isinstance(refusal, UnauthorizedError):
+            said = f"{self.server} does not accept the credentials: {refusal.message}"
+            raise ConfigError(f"{self.source}: {said}") from refusal
+        _logger.debug("the API server does not tell its version", error=str(refusal))
+        return ""
 
     async def close(self) -> None:
         """Close all connections."""

@@ -7,6 +7,7 @@ from .context import ControllerFactory, ControllerSettings, ManagerContext
 from .plans import PlanBook
 
 if TYPE_CHECKING:
+    from .assembling import assemble
     from .election import Election, ElectionSettings
     from .health import Check, Connectivity, Health, Report
     from .lease import ElectionTimings
@@ -35,6 +36,7 @@ __all__ = [
     "Report",
     "Serving",
     "ServingSettings",
+    "assemble",
     "leaf_error",
     "open_manager",
     "run",
@@ -55,6 +57,7 @@ _HOME = {
     "Report": ".health",
     "Serving": ".serving",
     "ServingSettings": ".serving",
+    "assemble": ".assembling",
     "leaf_error": ".lifetime",
     "open_manager": ".running",
     "run": ".running",

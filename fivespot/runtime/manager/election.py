@@ -89,6 +89,8 @@ class Election:
     :param grace: seconds that leader-only work may take to stop. If it takes longer the election ends with
         :class:`StopError` and the process has to: it could no longer prove that only one leader works.
     :param on_change: told True when this process begins to lead and False when it stops.
+    :param on_silence: told when the server has not answered for the renew deadline, once until it does again: what
+        was open to it may be dead, although nothing says so.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class Election:
         chance: Chance,
         grace: float = 30.0,
         on_change: Callable[[bool], None] = lambda leading: None,
+        on_silence: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
         self._settings = settings
@@ -108,10 +111,13 @@ class Election:
         self._chance = chance
         self._grace = grace
         self._on_change = on_change
+        self._on_silence = on_silence
         self._candidate = Candidate(settings.identity, settings.members, settings.timings)
         self._leading = False
         self._contact: float | None = None
         self._started: float | None = None
+        self._answered: float | None = None
+        self._silent = False
         self._complaints = LogLimiter(_COMPLAINT_INTERVAL, size=64)
         self._holder = ""
 
@@ -136,7 +142,7 @@ class Election:
         :raises StopError: work did not stop in time after the lease was lost.
         :raises Exception: what ended the work; the lease is let go first.
         """
-        self._started = self._clock.monotonic()
+        self._started = self._answered = self._clock.monotonic()
         try:
             while True:
                 await self._acquire()
@@ -164,9 +170,9 @@ class Election:
                         return
             except (ConflictError, NotFoundError) as error:
                 # Somebody was faster, or the namespace is missing; the next read tells.
-                self._complain("the lease could not be taken", error)
+                self._failed("the lease could not be taken", error)
             except _EXPECTED as error:
-                self._complain("the lease cannot be read or taken", error)
+                self._failed("the lease cannot be read or taken", error)
             await asyncio.sleep(self._timings.retry_period * (1 + self._timings.jitter * self._chance.random()))
 
     async def _read(self) -> None:
@@ -176,7 +182,7 @@ class Election:
             lease = None
         else:
             lease = read_lease(obj, self._settings.annotation)
-        now = self._contact = self._clock.monotonic()
+        now = self._contact = self._heard()
         self._candidate.observe(lease, now)
 
     async def _claim(self) -> None:
@@ -197,7 +203,7 @@ class Election:
             obj = await self._client.create(LEASES, body, namespace=settings.namespace)
         else:
             obj = await self._client.replace(LEASES, body)
-        at = self._contact = self._clock.monotonic()
+        at = self._contact = self._heard()
         self._candidate.confirmed(read_lease(obj, settings.annotation), at)
 
     def _judge(self) -> None:
@@ -240,6 +246,8 @@ class Election:
         finally:
             self._change(False)
             await term.close()
+        # An answer within the last request's time means that the connection is well, and the reason another.
+        self._mind_silence(self._timings.request_timeout)
         _log.warning("lost the lease, work has stopped", lease=str(self._settings.key))
 
     async def _renew(self, lost: asyncio.Event) -> None:
@@ -275,7 +283,7 @@ class Election:
                     if self._candidate.lease is None or self._candidate.ours:
                         await self._claim()
         except _EXPECTED as error:
-            self._complain("the lease could not be renewed", error)
+            self._failed("the lease could not be renewed", error)
 
     # Letting go --------------------------------------------------------------------------------------------------
 
@@ -298,6 +306,30 @@ class Election:
         finally:
             self._candidate.forget()
 
+    # Contact -----------------------------------------------------------------------------------------------------
+
+    def _heard(self) -> float:
+        """The server has answered; the time."""
+        self._silent = False
+        now = self._answered = self._clock.monotonic()
+        return now
+
+    def _mind_silence(self, limit: float) -> None:
+        """Tell of a silence that lasts longer than so many seconds."""
+        assert self._answered is not None
+        if not self._silent and self._clock.monotonic() - self._answered >= limit:
+            self._silent = True
+            self._on_silence()
+
+    def _failed(self, what: str, error: Exception) -> None:
+        if isinstance(error, ApiError | ProtocolError):
+            self._heard()
+        self._mind_silence(self._timings.renew_deadline)
+        held_back = self._complaints.allow((what, type(error)), self._clock.monotonic())
+        if held_back is not None:
+            text = str(error) or type(error).__name__
+            _log.warning(what, lease=str(self._settings.key), error=text, held_back=held_back)
+
     def _change(self, leading: bool) -> None:
         if leading is self._leading:
             return
@@ -306,12 +338,6 @@ class Election:
             self._holder = self._settings.identity
             _log.info("leading", lease=str(self._settings.key), identity=self._settings.identity)
         self._on_change(leading)
-
-    def _complain(self, what: str, error: Exception) -> None:
-        held_back = self._complaints.allow((what, type(error)), self._clock.monotonic())
-        if held_back is not None:
-            text = str(error) or type(error).__name__
-            _log.warning(what, lease=str(self._settings.key), error=text, held_back=held_back)
 
 
 def _names(members: frozenset[str] | None) -> str:

@@ -110,6 +110,7 @@ class Manager:
                 # Before the manager's own grace is over, so that the error names what did not stop.
                 grace=self.settings.grace * 0.8,
                 on_change=self._leads,
+                on_silence=self._open_watches_anew,
             )
         context.metrics.leading = self._election is None
         self.debug_views: dict[str, DebugView] = {
@@ -224,6 +225,12 @@ class Manager:
 
     def _leads(self, leading: bool) -> None:
         self.context.metrics.leading = leading
+
+    def _open_watches_anew(self) -> None:
+        # A connection that is swallowed and acknowledged would be noticed at the idle limit of a watch only, and the
+        # next leader may be this process.
+        _log.warning("no answer from the API server, watches are opened anew")
+        self.context.cache.reconnect()
 
     async def _flush_events(self, limit: float) -> None:
         await self.context.events.flush(min(limit, _FLUSH))

@@ -16,14 +16,13 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from fivespot.runtime.cache import Cache
-from fivespot.runtime.client import Client, connect
+from fivespot.runtime.client import connect
 from fivespot.runtime.clock import SystemClock, ThreadOffload, system_chance
 from fivespot.runtime.errors import ConfigError, StopError
-from fivespot.runtime.telemetry import EventRecorder, LogFormat, Metrics, configure
+from fivespot.runtime.telemetry import LogFormat, configure
 
-from .context import ControllerSettings, ManagerContext
-from .health import Connectivity
+from .assembling import assemble
+from .context import ControllerSettings
 from .manager import Manager, ManagerSettings
 
 __all__ = ["open_manager", "run"]
@@ -59,35 +58,20 @@ async def open_manager(
     :param namespaces: the namespaces to work in; None for all.
     :raises ConfigError: in one line, which file or credential cannot be used and why.
     """
-    clock, chance, offload, metrics = SystemClock(), system_chance(), ThreadOffload(), Metrics()
+    clock, chance, offload = SystemClock(), system_chance(), ThreadOffload()
     connection = await connect(
         kubeconfig=kubeconfig, context=context, user_agent=name, clock=clock, chance=chance, offload=offload
     )
     try:
-        connectivity = Connectivity(connection.server)
-
-        def observe(verb: str, status: int) -> None:
-            metrics.requests(verb, status)
-            connectivity.observed(verb, status)
-
-        client = Client(connection.transport, field_manager=name, clock=clock, chance=chance, observe_request=observe)
-        instance = platform.node()
         chosen = tuple(namespaces) if namespaces is not None else None
-        yield Manager(
-            ManagerContext(
-                client=client,
-                cache=Cache(client, clock=clock, chance=chance, namespaces=chosen),
-                clock=clock,
-                chance=chance,
-                offload=offload,
-                metrics=metrics,
-                events=EventRecorder(
-                    client, controller=name, instance=instance, clock=clock, chance=chance, metrics=metrics
-                ),
-                settings=ControllerSettings(namespaces=chosen, instance=instance),
-            ),
-            settings,
-            connectivity=connectivity,
+        yield assemble(
+            connection,
+            name=name,
+            clock=clock,
+            chance=chance,
+            offload=offload,
+            controllers=ControllerSettings(namespaces=chosen, instance=platform.node()),
+            settings=settings,
         )
     finally:
         await connection.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import random
 from datetime import UTC, datetime
@@ -11,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 from fivespot.cli.manager import ManagerOptions
-from fivespot.cli.process import _loop_factory, _probe, assemble
+from fivespot.cli.process import _loop_factory, assemble
 from fivespot.runtime.client import Connection, HttpTransport, Request, Response
 from fivespot.runtime.clock import InlineOffload, LoopClock
-from fivespot.runtime.errors import ConfigError, ConnectError, TransportError
+from fivespot.runtime.errors import ConfigError
 from fivespot.runtime.manager import Manager
 
 OPTIONS = ManagerOptions(
@@ -27,17 +26,13 @@ OPTIONS = ManagerOptions(
 
 
 class ScriptedTransport:
-    def __init__(self, answer: Response | TransportError | None = None) -> None:
+    def __init__(self, answer: Response) -> None:
         self.answer = answer
         self.sent: list[Request] = []
 
     async def request(self, request: Request) -> Response:
         self.sent.append(request)
-        if self.answer is None:
-            await asyncio.Event().wait()
-        if isinstance(self.answer, TransportError):
-            raise self.answer
-        return cast("Response", self.answer)
+        return self.answer
 
 
 def connection(transport: ScriptedTransport, *, in_cluster: bool = False) -> Connection:
@@ -119,32 +114,6 @@ async def test_requests_are_counted_and_tell_that_the_server_answers() -> None:
 async def test_lease_timings_that_do_not_fit_are_a_mistake_on_the_command_line() -> None:
     with pytest.raises(ConfigError, match=r"--lease-.*lease duration > renew deadline > retry period"):
         build(lease_duration=5)
-
-
-@pytest.mark.looptime
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (
-            ConnectError("cannot reach https://api:6443: refused"),
-            "kubeconfig k: cannot reach https://api:6443: refused",
-        ),
-        (Response(401, {}, b"Unauthorized"), "kubeconfig k: https://api:6443 does not accept the credentials"),
-        (None, "kubeconfig k: https://api:6443 did not answer within 10 s"),
-    ],
-)
-async def test_a_server_that_cannot_be_used_is_one_line_that_names_file_and_cause(answer: Any, words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        await _probe(
-            connection(ScriptedTransport(answer)), LoopClock(datetime(2026, 3, 1, tzinfo=UTC)), random.Random(1)
-        )
-
-
-@pytest.mark.looptime
-async def test_a_server_that_tells_us_no_version_is_there_all_the_same() -> None:
-    transport = ScriptedTransport(Response(403, {}, b"no"))
-    await _probe(connection(transport), LoopClock(datetime(2026, 3, 1, tzinfo=UTC)), random.Random(1))
-    assert len(transport.sent) == 1
 
 
 def test_the_other_event_loop_is_asked_for_by_name_and_its_absence_named(monkeypatch: pytest.MonkeyPatch) -> None:

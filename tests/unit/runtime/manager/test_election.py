@@ -64,6 +64,7 @@ class Stage:
         clock_error: float = 0,
         seed: int = 1,
         grace: float = 30,
+        on_silence: Callable[[], None] = lambda: None,
     ) -> Election:
         return Election(
             self.server.client(fault),
@@ -71,6 +72,7 @@ class Stage:
             clock=LoopClock(datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=clock_error)),
             chance=random.Random(f"{name}{seed}"),
             grace=grace,
+            on_silence=on_silence,
         )
 
     def start(self, election: Election, name: str) -> asyncio.Task[None]:
@@ -162,6 +164,83 @@ async def test_a_renewal_that_hangs_ends_the_work_by_the_deadline(stage: Stage, 
         (ended,) = stage.at("a", "ends")
         assert ended <= broken_at + 10
     await deaf_ones_have_ended()
+
+
+async def refuse_connections(when: str) -> None:
+    raise ConnectError("refused")
+
+
+async def forbid(when: str) -> None:
+    raise api_error(403, "Forbidden", "no", request="x")
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("fault", [hang, refuse_connections], ids=lambda fault: fault.__name__)
+async def test_a_leader_that_loses_contact_says_so_when_it_stops_and_once_per_silence(
+    stage: Stage, fault: Fault
+) -> None:
+    """What it sees may come from connections that died with the one to its Lease, and it may lead again soon."""
+    broken = False
+    told: list[float] = []
+
+    async def sometimes(when: str) -> None:
+        if broken:
+            await fault(when)
+
+    def note() -> None:
+        told.append(asyncio.get_running_loop().time())
+
+    task = stage.start(stage.process("a", fault=sometimes, on_silence=note), "a")
+    async with stopping(task):
+        for silences in (1, 2):
+            await asyncio.sleep(20)
+            broken = True
+            since = asyncio.get_running_loop().time()
+            await asyncio.sleep(10.1)
+            assert len(told) == silences
+            assert since < told[-1] <= since + 10
+            await asyncio.sleep(60)
+            assert len(told) == silences
+            broken = False
+            await asyncio.sleep(20)
+            assert stage.working == ["a"]
+
+
+@pytest.mark.looptime
+async def test_a_standby_without_contact_says_so_too(stage: Stage) -> None:
+    broken = False
+    told: list[str] = []
+
+    async def sometimes(when: str) -> None:
+        if broken:
+            await hang(when)
+
+    standby = stage.process("b", fault=sometimes, on_silence=lambda: told.append("b"))
+    async with stopping(stage.start(stage.process("a"), "a"), stage.start(standby, "b")):
+        await asyncio.sleep(20)
+        broken = True
+        await asyncio.sleep(9)
+        assert not told
+        await asyncio.sleep(9)
+        assert told == ["b"]
+
+
+@pytest.mark.looptime
+async def test_a_server_that_answers_is_not_silent_whatever_it_says(stage: Stage) -> None:
+    broken = False
+    told: list[str] = []
+
+    async def sometimes(when: str) -> None:
+        if broken:
+            await forbid(when)
+
+    election = stage.process("a", fault=sometimes, on_silence=lambda: told.append("a"))
+    async with stopping(stage.start(election, "a")):
+        await asyncio.sleep(20)
+        broken = True
+        await asyncio.sleep(100)
+        assert not election.leading
+        assert not told
 
 
 @pytest.mark.looptime

@@ -1,0 +1,69 @@
+"""The usual parts of a manager, put together on a connection."""
+
+from __future__ import annotations
+
+from fivespot.runtime.cache import Cache
+from fivespot.runtime.client import WATCH_LIMITS, Client, Connection, Limits, Transport
+from fivespot.runtime.clock import Chance, Clock, Offload
+from fivespot.runtime.telemetry import EventRecorder, Metrics
+
+from .context import ControllerSettings, ManagerContext
+from .health import Connectivity
+from .manager import Manager, ManagerSettings
+from .readonly import ReadOnlyTransport
+
+__all__ = ["assemble"]
+
+
+def assemble(
+    connection: Connection,
+    *,
+    name: str,
+    clock: Clock,
+    chance: Chance,
+    offload: Offload,
+    controllers: ControllerSettings,
+    settings: ManagerSettings | None = None,
+    watch_limits: Limits = WATCH_LIMITS,
+) -> Manager:
+    """A manager without controllers. The connection stays the caller's, who closes it after the manager has ended.
+
+    :param name: field manager (at most 128 characters) and ``reportingController`` of events.
+    :param controllers: ``dry_run`` in it also keeps every write, those of events included, from being sent.
+    """
+    metrics = Metrics()
+    connectivity = Connectivity(connection.server)
+
+    def observe(verb: str, status: int) -> None:
+        metrics.requests(verb, status)
+        connectivity.observed(verb, status)
+
+    transport: Transport = connection.transport
+    if controllers.dry_run:
+        transport = ReadOnlyTransport(transport)
+    client = Client(
+        transport,
+        field_manager=name,
+        clock=clock,
+        chance=chance,
+        watch_limits=watch_limits,
+        observe_request=observe,
+    )
+    context = ManagerContext(
+        client=client,
+        cache=Cache(client, clock=clock, chance=chance, namespaces=controllers.namespaces),
+        clock=clock,
+        chance=chance,
+        offload=offload,
+        metrics=metrics,
+        events=EventRecorder(
+            None if controllers.dry_run else client,
+            controller=name,
+            instance=controllers.instance,
+            clock=clock,
+            chance=chance,
+            metrics=metrics,
+        ),
+        settings=controllers,
+    )
+    return Manager(context, settings, connectivity=connectivity)
