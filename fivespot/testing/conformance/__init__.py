@@ -1,0 +1,48 @@
+"""The conformance kit: checks any schedule provider from outside, through the API server alone.
+
+Also one that is not written in Python. ``fivespot conformance`` is the same as a command; the rules are a table,
+:data:`RULES`. :class:`ProviderConformance` needs pytest, and is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .recorder import RecordingLostError
+from .report import Outcome, Report, Result
+from .rules import RULES, Rule
+from .running import check_provider
+from .samples import SHIPPED
+from .seen import MANAGER
+from .subject import Flip, Restart, Soon, Spec, Subject, Timing
+
+if TYPE_CHECKING:
+    from .cases import ProviderConformance
+
+__all__ = [
+    "MANAGER",
+    "RULES",
+    "SHIPPED",
+    "Flip",
+    "Outcome",
+    "ProviderConformance",
+    "RecordingLostError",
+    "Report",
+    "Restart",
+    "Result",
+    "Rule",
+    "Soon",
+    "Spec",
+    "Subject",
+    "Timing",
+    "check_provider",
+]
+
+if not TYPE_CHECKING:  # or type checkers would take every misspelt name for Any
+
+    def __getattr__(name: str) -> Any:
+        if name == "ProviderConformance":
+            from .cases import ProviderConformance  # noqa: PLC0415
+
+            return ProviderConformance
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,93 @@
+"""The rules as tests of pytest: one for each rule, over one run of the kit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
+
+import pytest
+
+from fivespot.runtime.client import connect
+from fivespot.runtime.clock import SystemClock, ThreadOffload, system_chance
+
+from .report import Outcome, Report
+from .rules import RULES
+from .running import check_provider
+from .subject import Subject, Timing
+
+__all__ = ["ProviderConformance"]
+
+
+class ProviderConformance:
+    """Tests that a provider conforms. To be subclassed, with a name that pytest collects::
+
+        class TestConformance(ProviderConformance):
+            subject = Subject(kind="OfficeHours", active={...}, inactive={...}, invalid={...})
+
+    The kind is installed and the provider's controller runs: a class-scoped fixture that the subclass asks for, such
+    as an overridden ``conformance_kubeconfig``, is the place to see to both. All rules are looked at in one run, in a
+    thread with an event loop of its own, before the first test.
+
+    :cvar subject: the provider under test; or override the fixture ``conformance_subject``.
+    :cvar timing: how long to wait.
+    :cvar namespace: an existing one to work in; None makes one for the run.
+    :cvar skip: ids of rules not to look at.
+    """
+
+    subject: ClassVar[Subject]
+    timing: ClassVar[Timing] = Timing()
+    namespace: ClassVar[str | None] = None
+    skip: ClassVar[tuple[str, ...]] = ()
+
+    @pytest.fixture(scope="class")
+    def conformance_kubeconfig(self) -> str:
+        """The kubeconfig of the server to run against: what ``KUBECONFIG`` says, or the tests are skipped."""
+        found = os.environ.get("KUBECONFIG", "")
+        if not found:
+            pytest.skip("KUBECONFIG is not set, so there is no server to check the provider on")
+        return found
+
+    @pytest.fixture(scope="class")
+    def conformance_subject(self) -> Subject:
+        """The provider under test."""
+        return self.subject
+
+    @pytest.fixture(scope="class")
+    def conformance_report(self, conformance_kubeconfig: str, conformance_subject: Subject) -> Report:
+        """The outcome of the one run."""
+
+        async def run() -> Report:
+            clock, chance = SystemClock(), system_chance()
+            connection = await connect(
+                kubeconfig=conformance_kubeconfig,
+                user_agent="fivespot-conformance",
+                field_manager="fivespot-conformance",
+                clock=clock,
+                chance=chance,
+                offload=ThreadOffload(),
+            )
+            async with connection:
+                return await check_provider(
+                    conformance_subject,
+                    connection.client,
+                    clock=clock,
+                    chance=chance,
+                    namespace=self.namespace,
+                    timing=self.timing,
+                    skip=self.skip,
+                )
+
+        # A thread: the loop that pytest plugins keep for this one is not to be replaced.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, run()).result()
+
+    @pytest.mark.parametrize("rule", [rule.id for rule in RULES])
+    def test_rule(self, rule: str, conformance_report: Report) -> None:
+        """One rule is kept, or is none that has to be."""
+        result = conformance_report[rule]
+        if result.outcome is Outcome.FAILED:
+            pytest.fail(result.message, pytrace=False)
+        if result.outcome is Outcome.SKIPPED:
+            pytest.skip(result.seen)

@@ -1,0 +1,151 @@
+"""The conformance kit on the real API server: what keeps the rules passes, and each way to break one is named."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from controlplane import Api, ControlPlane
+from fivespot.cli.options import CONTROLLERS
+from fivespot.runtime import ConfigError, Connection, SystemClock, ThreadOffload, connect, system_chance
+from fivespot.testing.conformance import MANAGER, RULES, SHIPPED, Outcome, Report, Subject, Timing, check_provider
+from support import make_namespace
+from support.manager import ManagerProcess
+from support.toys import Running, Toy, toy_subject
+from support.wrong_providers import WRONG
+
+CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+TIMING = Timing(settle=12.0, steady=4.0)
+"""Longer than a verdict takes on a machine with other work."""
+
+ALWAYS_ALONG = ("flip", "verdict")
+"""They make happen what the rules about everything that was seen look at."""
+
+
+@pytest.fixture(scope="module")
+def toys(control_plane: ControlPlane) -> Iterator[None]:
+    kinds: list[type[Toy]] = [Toy, *WRONG]
+    control_plane.install_crds([toy.definition() for toy in kinds])
+    yield
+    for toy in kinds:
+        control_plane.api.delete(*CRD, toy.make_resource().qualified, missing_ok=True)
+
+
+@asynccontextmanager
+async def connected(kubeconfig: Path) -> AsyncIterator[Connection]:
+    async with await connect(
+        kubeconfig=str(kubeconfig),
+        user_agent=MANAGER,
+        field_manager=MANAGER,
+        clock=SystemClock(),
+        chance=system_chance(),
+        offload=ThreadOffload(),
+    ) as connection:
+        yield connection
+
+
+async def check(connection: Connection, subject: Subject, **more: object) -> Report:
+    options: dict[str, object] = {"clock": SystemClock(), "chance": system_chance(), "timing": TIMING, **more}
+    return await check_provider(subject, connection.client, **options)  # type: ignore[arg-type]
+
+
+def test_the_wrong_providers_are_many_and_cover_every_rule() -> None:
+    assert len(WRONG) >= 15
+    assert {rule for toy in WRONG for rule in toy.rules} == {rule.id for rule in RULES}
+
+
+async def test_a_provider_that_keeps_every_rule_passes_all_of_them(control_plane: ControlPlane, toys: None) -> None:
+    async with connected(control_plane.admin_kubeconfig) as connection, asyncio.TaskGroup() as group:
+        running = Running(control_plane.admin_kubeconfig, group)
+        await running.start(Toy)
+        report = await check(connection, toy_subject(Toy, restart=partial(running.restart, Toy)))
+        await running.stop_all()
+    assert report.passed, report.to_text()
+    assert [result.rule.id for result in report.of(Outcome.PASSED)] == [rule.id for rule in RULES], report.to_text()
+    assert report.seconds < 60, report.to_text()
+
+
+@pytest.mark.slow
+async def test_each_wrong_provider_is_caught_by_name(control_plane: ControlPlane, toys: None) -> None:
+    async with connected(control_plane.admin_kubeconfig) as connection, asyncio.TaskGroup() as group:
+        running = Running(control_plane.admin_kubeconfig, group)
+
+        async def judge(toy: type[Toy]) -> Report:
+            await running.start(toy)
+            subject = toy_subject(toy, restart=partial(running.restart, toy))
+            return await check(connection, subject, only=[*toy.rules, *ALWAYS_ALONG])
+
+        reports = await asyncio.gather(*map(judge, WRONG))
+        await running.stop_all()
+    missed = []
+    for toy, report in zip(WRONG, reports, strict=True):
+        for rule in toy.rules:
+            found = report[rule]
+            expected = Outcome.FAILED if found.rule.required else Outcome.WARNING
+            if (
+                found.outcome is not expected
+                or f"rule {rule} " not in found.message
+                or found.rule.fix not in found.message
+            ):
+                missed.append(f"{toy.__name__}: {found.outcome}: {found.message}")
+        if not any(toy.words in report[rule].seen for rule in toy.rules):
+            missed.append(f"{toy.__name__}: says nothing of {toy.words!r}: {report.to_text()}")
+    assert not missed, "\n".join(missed)
+
+
+@pytest.mark.parametrize("kind", sorted(kind for kind in SHIPPED if kind.lower() in CONTROLLERS))
+async def test_the_providers_that_come_with_fivespot_pass(
+    control_plane: ControlPlane, manager: ManagerProcess, kind: str
+) -> None:
+    async with connected(control_plane.admin_kubeconfig) as connection:
+        report = await check(connection, SHIPPED[kind])
+    assert report.passed, report.to_text()
+    assert {result.rule.id for result in report.of(Outcome.SKIPPED)} <= {"restart", "boundary"}, report.to_text()
+    assert not report.of(Outcome.WARNING), report.to_text()
+
+
+async def test_nothing_is_left_behind_in_a_namespace_that_was_given(
+    control_plane: ControlPlane, manager: ManagerProcess, api: Api
+) -> None:
+    namespace = make_namespace(api, "conformance-place", cluster=None)
+    kind = "TimeBasedSpotSchedule"
+    async with connected(control_plane.admin_kubeconfig) as connection:
+        report = await check(connection, SHIPPED[kind], namespace=namespace, only=["deletion", "flip"])
+    assert report["deletion"].outcome is Outcome.PASSED, report.to_text()
+    assert api.list("spotschedules.5spot.finos.org/v1alpha1", kind, namespace) == []
+    api.delete("v1", "Namespace", namespace)
+
+
+async def test_what_keeps_the_kit_from_looking_is_said_at_once(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, own_user: Callable[[str], Path]
+) -> None:
+    shipped = SHIPPED["TimeBasedSpotSchedule"]
+    refused = Subject(kind=shipped.kind, active={"timezone": "!"}, inactive={})
+    settings = {"kind": "ConfigMap", "metadata": {"name": "settings"}}
+    unfinished = Subject(kind=shipped.kind, active={}, inactive={}, prerequisites=[settings])
+    nowhere = Subject(kind="NowhereSchedule", active={}, inactive={})
+    async with connected(control_plane.admin_kubeconfig) as connection:
+        with pytest.raises(ConfigError, match=r"the active spec is refused: .*timezone"):
+            await check(connection, refused, namespace=namespace)
+        with pytest.raises(ConfigError, match="there is no rule stady"):
+            await check(connection, shipped, namespace=namespace, skip=["stady"])
+        with pytest.raises(ConfigError, match=r"ConfigMap settings: .*needs apiVersion"):
+            await check(connection, unfinished, namespace=namespace)
+        absent = await check(connection, nowhere, namespace=namespace)
+    assert absent["kind-served"].outcome is Outcome.FAILED
+    assert "NowhereSchedule" in absent["kind-served"].seen
+    assert len(absent.of(Outcome.SKIPPED)) == len(RULES) - 1
+    async with connected(own_user("nobody")) as connection:
+        with pytest.raises(ConfigError, match=r"a right is missing: .*nobody"):
+            await check(connection, shipped, namespace=namespace)
+
+
+@pytest.fixture
+def own_user(control_plane: ControlPlane, tmp_path: Path) -> Callable[[str], Path]:
+    """A kubeconfig of a person without any right."""
+    return lambda name: control_plane.user_kubeconfig(tmp_path / name, name)
