@@ -146,14 +146,21 @@ class LiveScene(Scene):
         """Wait, looking seldom enough for many scenes at once."""
         return eventually(check, timeout, what=f"{self.namespace}/{self.name}: {what}", poll=POLL)
 
-    def wait_ready(self, timeout: float = RUNNING_SECONDS) -> Json:
-        """Wait until the ScheduledMachine reports its machine ready and the Machine runs; the Machine."""
+    def wait_ready(self, timeout: float = RUNNING_SECONDS, *, after: Json | None = None) -> Json:
+        """Wait until the ScheduledMachine reports its machine ready and the Machine runs; the Machine.
+
+        :param after: the Machine before, if it is to be another one.
+        """
 
         def running() -> Json:
             found = self.machine()
+            metadata = found["metadata"]
+            assert after is None or metadata["uid"] != after["metadata"]["uid"], "still the one before"
+            assert "deletionTimestamp" not in metadata, "it is being deleted"
             assert found.get("status", {}).get("phase") == "Running", found.get("status")
             status = self.status
             assert status.get("ready") is True, status
+            assert status["machineRef"]["uid"] == metadata["uid"], status
             return found
 
         return self.until(_tolerant(running), timeout, what="the machine is ready")

@@ -1,0 +1,110 @@
+"""B2.5: Cluster API drains the node, for as long as the ScheduledMachine says, and not at all when it says so.
+
+Cluster API looks at a drain again every 20 seconds, which is why all of these run at once.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from support.clusterapi import World
+from support.live import LiveScene
+
+pytestmark = pytest.mark.together
+
+TICKS = 75.0
+"""Seconds for three looks at a drain, and something over."""
+AT_ONCE = 15.0
+"""Seconds that show that nothing was waited for: less than Cluster API needs to look a second time."""
+VOLUME = "kubernetes.io/csi/example.com^data"
+
+
+def attach_volume(scene: LiveScene) -> None:
+    """What the node and the attach controller report while a volume is attached."""
+    attached = {"volumesAttached": [{"name": VOLUME, "devicePath": ""}], "volumesInUse": [VOLUME]}
+    scene.api.patch_status("v1", "Node", scene.node_name, None, attached)
+
+
+def cordoned(scene: LiveScene, node: str) -> bool:
+    found = scene.node(node)
+    return found is not None and found["spec"].get("unschedulable") is True
+
+
+def test_b2_5_a_budget_holds_the_drain_until_the_timeout_and_then_the_machine_goes(world: World) -> None:
+    scene = LiveScene(world, world.namespace("budget"))
+    scene.run(nodeDrainTimeout="25s")
+    scene.pod()
+    scene.budget()
+    node = scene.node_name
+    scene.active(False)
+    scene.wait_deleting("DrainingNode")
+    # The message says who blocks.
+    scene.wait_message(f"Pod {scene.namespace}/work.*disruption budget work")
+    assert scene.status["phase"] == "ShuttingDown"
+    assert cordoned(scene, node)
+    infrastructure = scene.child(scene.infrastructure)
+    assert infrastructure is not None
+    assert "deletionTimestamp" not in infrastructure["metadata"], "still needed by what runs on it"
+    scene.wait_phase("Inactive", timeout=TICKS)
+    scene.wait_gone()
+    assert scene.pod_phase() in {"Running", "gone"}, "never evicted: it went down with its node"
+
+
+def test_b2_5_a_drain_goes_on_once_the_budget_allows_it(world: World) -> None:
+    scene = LiveScene(world, world.namespace("allowed"))
+    scene.run(nodeDrainTimeout="10m")
+    scene.pod()
+    scene.budget()
+    scene.active(False)
+    scene.wait_deleting("DrainingNode")
+    assert scene.pod_phase() == "Running"
+    scene.api.delete("policy/v1", "PodDisruptionBudget", "work", scene.namespace)
+    scene.wait_phase("Inactive", timeout=TICKS)
+    scene.wait_gone()
+    assert scene.pod_phase() == "gone", "evicted"
+
+
+def test_b2_5_pods_without_a_budget_are_evicted(world: World) -> None:
+    scene = LiveScene(world, world.namespace("evicted"))
+    scene.run(nodeDrainTimeout="10m")
+    scene.pod()
+    scene.active(False)
+    scene.until(lambda: scene.pod_phase() == "gone", AT_ONCE, what="the Pod is evicted")
+    scene.wait_phase("Inactive", timeout=TICKS)
+    scene.wait_gone()
+
+
+def test_b2_5_a_pod_that_does_not_end_is_named(world: World) -> None:
+    scene = LiveScene(world, world.namespace("endless"))
+    scene.run(nodeDrainTimeout="25s")
+    scene.pod(ends="never")
+    scene.active(False)
+    scene.wait_message(f"Pod {scene.namespace}/work.*deletionTimestamp", TICKS)
+    scene.wait_phase("Inactive", timeout=TICKS)
+    scene.wait_gone()
+
+
+def test_b2_5_a_timeout_of_nothing_does_not_drain_also_with_an_attached_volume(world: World) -> None:
+    scene = LiveScene(world, world.namespace("undrained"))
+    scene.run(nodeDrainTimeout="0s")
+    scene.pod()
+    scene.budget()
+    attach_volume(scene)
+    node = scene.node_name
+    scene.active(False)
+    scene.wait_phase("Inactive", timeout=AT_ONCE)
+    scene.wait_gone()
+    assert scene.node(node) is None
+    assert scene.pod_phase() in {"Running", "gone"}, "it was not asked to go"
+
+
+def test_b2_5_an_attached_volume_is_waited_for_until_the_timeout(world: World) -> None:
+    """The contrast to the case above: without it, that one would prove nothing."""
+    scene = LiveScene(world, world.namespace("volume"))
+    scene.run(nodeDrainTimeout="25s")
+    attach_volume(scene)
+    scene.active(False)
+    scene.wait_deleting("WaitingForVolumeDetach")
+    scene.wait_message("[Vv]olume")
+    scene.wait_phase("Inactive", timeout=TICKS)
+    scene.wait_gone()

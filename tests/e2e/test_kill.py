@@ -1,0 +1,72 @@
+"""B2.6: the kill switch takes no time: no drain, no wait for volumes, also amid a drain; hooks are respected."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.clusterapi import World
+from support.live import LiveScene
+
+pytestmark = pytest.mark.together
+
+TICK = 40.0
+"""Seconds within which Cluster API looks at a drain again."""
+AT_ONCE = 15.0
+HOOKS = "machine.cluster.x-k8s.io/backup"
+
+
+def busy(world: World, name: str, **spec: object) -> LiveScene:
+    """A machine with a Pod that nobody may evict."""
+    scene = LiveScene(world, world.namespace(name))
+    scene.run(nodeDrainTimeout="1h", **spec)
+    scene.pod()
+    scene.budget()
+    return scene
+
+
+def test_b2_6_b1_14_killed_it_goes_without_drain_and_without_grace(world: World) -> None:
+    scene = busy(world, "killed", gracefulShutdownTimeout="1h")
+    volume = "kubernetes.io/csi/example.com^data"
+    scene.api.patch_status(
+        "v1", "Node", scene.node_name, None, {"volumesAttached": [{"name": volume, "devicePath": ""}]}
+    )
+    scene.edit(killSwitch=True)
+    scene.wait_phase("Terminated", "KillSwitchActivated", timeout=AT_ONCE)
+    scene.wait_gone()
+    assert scene.pod_phase() in {"Running", "gone"}, "it was not asked to go"
+    scene.edit(killSwitch=False)
+    # B1.15
+    scene.wait_ready()
+
+
+def test_b2_6_killed_in_the_middle_of_a_drain_it_waits_no_longer(world: World) -> None:
+    scene = busy(world, "midway")
+    scene.active(False)
+    scene.wait_deleting("DrainingNode")
+    scene.edit(killSwitch=True)
+    scene.wait_phase("Terminated", "KillSwitchActivated", timeout=TICK)
+    scene.wait_gone()
+    assert scene.pod_phase() in {"Running", "gone"}
+
+
+@pytest.mark.parametrize(
+    ("hook", "reason"),
+    [
+        (f"pre-drain.delete.hook.{HOOKS}", "WaitingForPreDrainHook"),
+        (f"pre-terminate.delete.hook.{HOOKS}", "WaitingForPreTerminateHook"),
+    ],
+    ids=["pre-drain", "pre-terminate"],
+)
+def test_b2_6_lifecycle_hooks_are_respected_and_named(world: World, hook: str, reason: str) -> None:
+    scene = busy(world, "hook")
+    scene.annotate_machine(**{hook: "backup-operator"})
+    scene.edit(killSwitch=True)
+    scene.wait_deleting(reason)
+    scene.wait_message("backup")
+    infrastructure = scene.child(scene.infrastructure)
+    assert infrastructure is not None
+    assert "deletionTimestamp" not in infrastructure["metadata"]
+    assert scene.status["phase"] == "ShuttingDown"
+    scene.annotate_machine(**{hook: None})
+    scene.wait_phase("Terminated", "KillSwitchActivated", timeout=AT_ONCE)
+    scene.wait_gone()
