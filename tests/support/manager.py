@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,7 @@ from controlplane import ControlPlane
 from fivespot.cli.manager import ManagerOptions
 from fivespot.cli.options import CONTROLLERS
 from fivespot.cli.process import assemble
-from fivespot.controllers import scheduledmachine
 from fivespot.controllers.scheduledmachine import Timings
-from fivespot.providers import timebased
 from fivespot.runtime.client import WATCH_LIMITS, Limits, connect
 from fivespot.runtime.clock import SystemClock, ThreadOffload, system_chance
 from harness import MANAGER_USER, MANIFESTS, SERVICE_ACCOUNT, SYSTEM_NAMESPACE, ManagerProcess, install
@@ -79,8 +78,10 @@ async def _run(
             offload=offload,
             watch_limits=watch_limits,
         )
-        manager.add(partial(scheduledmachine.build, timings=timings))
-        manager.add(timebased.build)
+        for kind, place in CONTROLLERS.items():
+            module, _, factory = place.partition(":")
+            build = getattr(import_module(module), factory)
+            manager.add(partial(build, timings=timings) if kind == "scheduledmachine" else build)
         running = asyncio.create_task(manager.run(stop))
         while not running.done() and not (manager.controllers and all(c.ready for c in manager.controllers)):
             await asyncio.sleep(0.02)
@@ -154,6 +155,3 @@ class _Thread:
             self._error = error
         finally:
             self._ready.set()
-
-
-assert set(CONTROLLERS) == {"scheduledmachine", "timebasedspotschedule"}, "teach manager_in_process the new kinds"
