@@ -72,10 +72,10 @@ class Decider(Generic[Spec]):
 
     async def decide(self, prepared: Prepared, at: datetime, context: Context) -> Verdict | Trouble:
         """What the schedule itself says at an instant."""
+        if not self._provider.asynchronous:
+            return self.decide_now(prepared, at, context)
         limit = asyncio.timeout(self._provider.timeout)
         try:
-            if not self._provider.asynchronous:
-                return _checked(self._call(prepared, at, context), at)
             async with limit:
                 verdict = _checked(await self._call(prepared, at, context), at)
         except NoVerdict as error:
@@ -88,6 +88,15 @@ class Decider(Generic[Spec]):
             return _failed("the decision", error)
         # Without an instant of its own it may change with any answer to come.
         return verdict if verdict.until is not None else replace(verdict, foreseen=False)
+
+    def decide_now(self, prepared: Prepared, at: datetime, context: Context) -> Verdict | Trouble:
+        """The same of a provider that is not asynchronous, also where no loop runs."""
+        try:
+            return _checked(self._call(prepared, at, context), at)
+        except NoVerdict as error:
+            return Trouble(error.reason, error.message, error.ready, error.patience, error.retry)
+        except Exception as error:
+            return _failed("the decision", error)
 
     def rule(self, prepared: Prepared, base: Verdict, now: datetime, context: Context) -> Rule:
         """What the schedule says at any instant: asked where it is a pure function of the instant, else assumed."""
