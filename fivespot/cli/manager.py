@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from fivespot.runtime.errors import ConfigError
 
 from . import options
+from .loading import load_providers
+
+if TYPE_CHECKING:
+    from fivespot.providers.sdk import Provider
 
 __all__ = ["ManagerOptions", "manager"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagerOptions:
-    """The command line of one run, checked and complete."""
+    """The command line of one run, checked and complete.
+
+    :param controllers: shipped kinds, in lower case.
+    :param providers: those that ``--provider`` names.
+    """
 
     controllers: tuple[str, ...]
+    providers: tuple[Provider[Any], ...] = ()
     namespaces: tuple[str, ...] | None
     kubeconfig: str | None
     context: str | None
@@ -51,15 +60,23 @@ class ManagerOptions:
             raise ConfigError("--instance-count above 1 is not supported yet, use leader election")
         if given["metrics_port"] == given["health_port"] != 0:
             raise ConfigError(f"--metrics-port and --health-port are both {given['health_port']}; they must differ")
-        chosen = options.controllers(given.pop("controllers"))
+        providers = load_providers(given.pop("provider"))
+        chosen = options.controllers(given.pop("controllers"), alone=not providers)
+        names = options.reconcilers(chosen, [provider.name for provider in providers])
         capi = given.pop("capi_machine_api_version")
         return cls(
             controllers=chosen,
+            providers=providers,
             namespaces=options.namespaces(given.pop("namespaces")),
-            lease_name=options.lease_name(given.pop("lease_name"), chosen),
+            lease_name=options.lease_name(given.pop("lease_name"), names),
             capi_version=options.api_version(capi),
             **given,
         )
+
+    @property
+    def reconcilers(self) -> tuple[str, ...]:
+        """All that runs, in lower case, sorted."""
+        return tuple(sorted([*self.controllers, *(provider.name for provider in self.providers)]))
 
 
 _PORT = click.IntRange(0, 65535)
@@ -67,7 +84,18 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 
 
 @click.command(context_settings={"show_default": True})
-@click.option("--controllers", multiple=True, metavar="KIND,...", help="Kinds to reconcile, lower case; default all.")
+@click.option(
+    "--controllers",
+    multiple=True,
+    metavar="KIND,...",
+    help="Kinds to reconcile, lower case; default all, or none where a --provider is given.",
+)
+@click.option(
+    "--provider",
+    multiple=True,
+    metavar="MODULE:OBJECT",
+    help="A provider of one's own, such as my_package:WEEKS; may be given several times.",
+)
 @click.option("--namespaces", multiple=True, metavar="NAME,...", help="Namespaces to work in; default all.")
 @click.option("--kubeconfig", metavar="FILE", help="Default: in-cluster credentials, or KUBECONFIG.")
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig; default its current one.")

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 
 from fivespot.runtime.errors import ConfigError
 
-__all__ = ["CONTROLLERS", "api_version", "controllers", "lease_name", "namespaces"]
+__all__ = ["CONTROLLERS", "api_version", "controllers", "lease_name", "namespaces", "reconcilers"]
 
 CONTROLLERS = {
+    "capitalmarketsschedule": "fivespot.providers.capitalmarkets:build",
+    "manualschedule": "fivespot.providers.manual:build",
     "scheduledmachine": "fivespot.controllers.scheduledmachine:build",
     "timebasedspotschedule": "fivespot.providers.timebased:build",
 }
@@ -21,18 +23,32 @@ _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _API_VERSION = re.compile(r"v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 
 
-def controllers(texts: Sequence[str]) -> tuple[str, ...]:
+def controllers(texts: Sequence[str], *, alone: bool = True) -> tuple[str, ...]:
     """The kinds named by ``--controllers``, sorted; none given means all.
 
+    :param alone: False where a ``--provider`` is given: none given then means none.
     :raises ConfigError: a kind is unknown.
     """
-    chosen = sorted(set(_split(texts))) or sorted(CONTROLLERS)
+    chosen = sorted(set(_split(texts))) or (sorted(CONTROLLERS) if alone else [])
     for name in chosen:
         if name not in CONTROLLERS:
             near = difflib.get_close_matches(name.lower(), CONTROLLERS, n=1)
             hint = f"did you mean {near[0]}? " if near else ""
             raise ConfigError(f"--controllers: unknown kind {name!r}; {hint}known: {', '.join(sorted(CONTROLLERS))}")
     return tuple(chosen)
+
+
+def reconcilers(shipped: Iterable[str], providers: Iterable[str]) -> tuple[str, ...]:
+    """All that is to run, sorted.
+
+    :raises ConfigError: a provider of one's own has the kind of a shipped one that runs too.
+    """
+    names = [*shipped, *providers]
+    for name in names:
+        if names.count(name) > 1:
+            remedy = f"leave {name} out of --controllers to run your own"
+            raise ConfigError(f"--provider: {name} is among --controllers as well; {remedy}")
+    return tuple(sorted(names))
 
 
 def namespaces(texts: Sequence[str]) -> tuple[str, ...] | None:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 __all__ = ["SHIPPED", "shipped_provider", "shipped_providers"]
 
 SHIPPED: Final = {
+    "CapitalMarketsSchedule": "fivespot.providers.capitalmarkets.provider",
+    "ManualSchedule": "fivespot.providers.manual.provider",
     "TimeBasedSpotSchedule": "fivespot.providers.timebased.provider",
 }
 """Kind -> the module whose ``PROVIDER`` it is."""

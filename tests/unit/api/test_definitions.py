@@ -215,6 +215,10 @@ def test_the_other_roles_have_exactly_their_rights() -> None:
         grant("spotschedules.5spot.finos.org", "timebasedspotschedules", "get list watch")
         | grant("spotschedules.5spot.finos.org", "timebasedspotschedules/status", "patch")
     )
+    assert rules_of("rbac/manualschedule-controller.yaml") == (
+        grant("spotschedules.5spot.finos.org", "*", "get list watch")
+        | grant("spotschedules.5spot.finos.org", "manualschedules/status", "patch")
+    )
     assert rules_of("rbac/runtime.yaml") == (
         grant("apiextensions.k8s.io", "customresourcedefinitions", "get list watch")
         | grant("events.k8s.io", "events", "create patch")

@@ -13,7 +13,7 @@ from fivespot.runtime.errors import ConfigError
 @pytest.mark.parametrize(
     ("given_", "chosen"),
     [
-        ((), ("scheduledmachine", "timebasedspotschedule")),
+        ((), tuple(sorted(options.CONTROLLERS))),
         (("timebasedspotschedule",), ("timebasedspotschedule",)),
         (("timebasedspotschedule, scheduledmachine",), ("scheduledmachine", "timebasedspotschedule")),
         (("scheduledmachine", "scheduledmachine,"), ("scheduledmachine",)),
@@ -81,3 +81,16 @@ def test_any_text_is_a_version_or_refused_with_its_variable(text: str) -> None:
     except ConfigError as error:
         refusal = str(error)
     assert "CAPI_MACHINE_API_VERSION" in refusal or version is None or version.startswith("v")
+
+
+def test_a_provider_of_ones_own_runs_alone_unless_other_kinds_are_named() -> None:
+    assert options.controllers([], alone=False) == ()
+    assert options.controllers(["scheduledmachine"], alone=False) == ("scheduledmachine",)
+
+
+def test_all_reconcilers_are_named_once_and_sorted() -> None:
+    assert options.reconcilers(["scheduledmachine"], ["weekschedule", "dayschedule"]) == (
+        *("dayschedule", "scheduledmachine", "weekschedule"),
+    )
+    with pytest.raises(ConfigError, match="--provider: manualschedule is among --controllers as well; leave manual"):
+        options.reconcilers(["manualschedule", "scheduledmachine"], ["manualschedule"])
