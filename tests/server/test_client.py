@@ -307,6 +307,24 @@ async def test_a_service_account_and_a_certificate_are_known_to_the_server(
     assert names == [f"system:serviceaccount:{namespace}:robot", "jane"]
 
 
+async def test_a_kubeconfig_that_impersonates_acts_as_whom_it_names(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    content = yaml.safe_load(control_plane.admin_kubeconfig.read_text())
+    extra = {"example.com/team": ["blue", "red"]}
+    content["users"][0]["user"] |= {"as": "jane", "as-uid": "4711", "as-groups": ["editors"], "as-user-extra": extra}
+    path = tmp_path / "impersonating"
+    path.write_text(yaml.safe_dump(content))
+    review = b'{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}'
+    async with await connection_to(path) as connection:
+        answer = await connection.client.raw("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body=review)
+        with pytest.raises(errors.ForbiddenError, match="jane"):
+            await connection.client.list(Resource("", "v1", "secrets", "Secret"), "kube-system")
+    shown = msgspec.json.decode(answer)["status"]["userInfo"]
+    assert (shown["username"], shown["uid"], shown["extra"]) == ("jane", "4711", extra)
+    assert set(shown["groups"]) == {"editors", "system:authenticated"}
+
+
 async def test_credentials_that_the_server_does_not_know_are_told_in_one_line(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:

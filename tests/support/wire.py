@@ -143,6 +143,8 @@ class Exchange:
     writer: asyncio.StreamWriter
     _closed: asyncio.Event = field(default_factory=asyncio.Event)
     keep: bool = True
+    fields: list[tuple[str, str]] = field(default_factory=list)
+    """The headers in the order and the spelling in which they came, repeated ones too."""
 
     @property
     def peer_certificate(self) -> dict[str, str]:
@@ -228,9 +230,10 @@ class WireServer:
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> Exchange:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         method, target, _ = head[0].split(" ")
-        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+        fields = [(name, value) for name, _, value in (line.partition(": ") for line in head[1:] if line)]
+        headers = {name.lower(): value for name, value in fields}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
-        return Exchange(method, target, headers, body, number, reader, writer, self._stopped)
+        return Exchange(method, target, headers, body, number, reader, writer, self._stopped, fields=fields)
 
     async def stop(self) -> None:
         self._stopped.set()

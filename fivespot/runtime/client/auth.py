@@ -39,6 +39,7 @@ class Access:
     :param tls: None for a server without TLS.
     :param tls_server_name: the name to expect in the server's certificate, "" for the one in the URL.
     :param proxy: URL of an HTTP proxy, "" for none.
+    :param impersonation: headers that name whom to act as; a name may occur several times.
     :param expires: when the authorization ends, where that is known.
     :param files: what it was read from, looked at for changes.
     :param files_digest: of their contents when they were read.
@@ -51,6 +52,7 @@ class Access:
     tls: ssl.SSLContext | None = field(default=None, repr=False)
     tls_server_name: str = ""
     proxy: str = field(default="", repr=False)
+    impersonation: tuple[tuple[str, str], ...] = ()
     expires: datetime | None = None
     files: tuple[Path, ...] = ()
     files_digest: bytes = field(default=b"", repr=False)
@@ -61,12 +63,16 @@ class Access:
 
     def same(self, other: Access) -> bool:
         """Whether the server would see no difference."""
-        return (self.server, self.authorization, self.proxy, self.tls_server_name, self.tls_identity) == (
-            other.server,
-            other.authorization,
-            other.proxy,
-            other.tls_server_name,
-            other.tls_identity,
+        return self._shown() == other._shown()
+
+    def _shown(self) -> tuple[object, ...]:
+        return (
+            self.server,
+            self.authorization,
+            self.proxy,
+            self.impersonation,
+            self.tls_server_name,
+            self.tls_identity,
         )
 
 

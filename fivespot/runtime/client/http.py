@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 import aiohttp
+from aiohttp.typedefs import LooseHeaders
 from yarl import URL
 
 from fivespot.runtime.errors import BrokenStreamError, ConfigError, ConnectError, DeadlineError, TransportError
@@ -99,9 +100,6 @@ class HttpTransport:
         return await self._send(request, access, pool)
 
     async def _send(self, request: Request, access: Access, pool: Pool) -> _HttpStream:
-        headers = dict(request.headers)
-        if access.authorization:
-            headers["Authorization"] = access.authorization
         target = access.server + request.path
         if request.query:
             target += "?" + urlencode(request.query)
@@ -112,7 +110,7 @@ class HttpTransport:
             response = await pool.session.request(
                 request.method,
                 URL(target, encoded=True),
-                headers=headers,
+                headers=_headers(request, access),
                 data=request.body,
                 timeout=client_timeout(request.limits),
                 allow_redirects=False,
@@ -134,6 +132,13 @@ class HttpTransport:
         if self._closed:
             raise ConnectError("the transport is closed")
         return await self._pools.acquire()
+
+
+def _headers(request: Request, access: Access) -> LooseHeaders:
+    headers = dict(request.headers)
+    if access.authorization:
+        headers["Authorization"] = access.authorization
+    return [*headers.items(), *access.impersonation] if access.impersonation else headers
 
 
 class _HttpStream:

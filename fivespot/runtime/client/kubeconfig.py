@@ -31,6 +31,7 @@ from fivespot.runtime.errors import ConfigError
 
 from .auth import Access, digest_files
 from .decode import one_line
+from .impersonation import impersonation_headers
 from .oidc import VerifyingLoader
 from .proxy import check_proxy
 from .tls import client_context, not_after
@@ -146,7 +147,7 @@ def _select(documents: Sequence[tuple[Path, Mapping[str, Any]]], context: str | 
     cluster_file, cluster = _find(documents, "cluster", str(entry.get("cluster") or ""), source)
     user_name = str(entry.get("user") or "")
     user_file, user = _find(documents, "user", user_name, source) if user_name else (None, {})
-    _check(cluster, user, source)
+    _check(cluster, source)
     return _Selected(
         chosen,
         str(entry.get("namespace") or "default"),
@@ -176,7 +177,7 @@ def _find(
     raise ConfigError(f"{source}: there is no {kind} named {name!r}")
 
 
-def _check(cluster: Mapping[str, Any], user: Mapping[str, Any], source: str) -> None:
+def _check(cluster: Mapping[str, Any], source: str) -> None:
     server = cluster.get("server")
     try:
         url = urlsplit(server if isinstance(server, str) else "")
@@ -185,9 +186,6 @@ def _check(cluster: Mapping[str, Any], user: Mapping[str, Any], source: str) -> 
         usable = False
     if not usable:
         raise ConfigError(f"{source}: the cluster's server is not an http:// or https:// URL")
-    if user.get("as") or user.get("as-groups") or user.get("as-uid"):
-        # Going on without it would act as somebody else than the file says.
-        raise ConfigError(f"{source}: impersonation (as, as-groups, as-uid) is not supported")
 
 
 def _absolute(kind: str, section: dict[str, Any], file: Path) -> dict[str, Any]:
@@ -269,6 +267,7 @@ def _access(
         tls=tls,
         tls_server_name=str(configuration.tls_server_name or ""),
         proxy=check_proxy(proxy, "proxy-url") if proxy else "",
+        impersonation=impersonation_headers(selected.user),
         expires=loader.plugin_expiry or (token_ends if provided else None),
         files=files,
         files_digest=digest,

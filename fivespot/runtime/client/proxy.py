@@ -35,11 +35,13 @@ def check_proxy(proxy: str, source: str) -> str:
     """
     try:
         url = urlsplit(proxy)
+        if url.scheme.startswith("socks"):
+            raise ConfigError(f"{source}: SOCKS proxies are not supported, only http:// and https:// ones")
         usable = url.scheme in {"http", "https"} and bool(url.hostname) and (url.port or 1) > 0
     except ValueError:
         usable = False
     if not usable:
-        raise ConfigError(f"{source}: only http:// and https:// proxies can be used")
+        raise ConfigError(f"{source}: only an http:// or https:// URL of a proxy can be used")
     return proxy
 
 

@@ -302,6 +302,43 @@ async def test_an_identity_provider_with_an_unknown_certificate_gets_no_secrets(
         assert idp.seen == []
 
 
+async def test_impersonation_is_asked_for_by_headers_beside_the_credentials(tmp_path: Path) -> None:
+    """As kubectl does; going on without it would act as somebody else than the file says."""
+    whom = {
+        "as": "jane",
+        "as-uid": "4711",
+        "as-groups": ["editors", "auditors, all"],
+        "as-user-extra": {"scopes": ["view", "edit"], "example.com/team 50%": ["a"]},
+    }
+    async with serving(accept) as wire:
+        path = write(tmp_path / "k", config(wire.url, {"token": "abc", **whom}))
+        async with asked(wire, path) as seen:
+            assert seen.headers["authorization"] == "Bearer abc"
+            shown = [(name, value) for name, value in seen.fields if name.startswith("Impersonate-")]
+    assert shown == [
+        ("Impersonate-User", "jane"),
+        ("Impersonate-Uid", "4711"),
+        ("Impersonate-Group", "editors"),
+        ("Impersonate-Group", "auditors, all"),
+        ("Impersonate-Extra-example.com%2Fteam%2050%25", "a"),
+        ("Impersonate-Extra-scopes", "view"),
+        ("Impersonate-Extra-scopes", "edit"),
+    ]
+
+
+async def test_whom_to_act_as_follows_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fivespot.runtime.client.auth.CHECK_SECONDS", 0.0)
+    async with serving(accept) as wire:
+        path = write(tmp_path / "k", config(wire.url, {"token": "abc", "as": "jane"}))
+        async with await connected(path) as connection:
+            await connection.check()
+            write(path, config(wire.url, {"token": "abc", "as": "joe"}))
+            await connection.check()
+            write(path, config(wire.url, {"token": "abc"}))
+            await connection.check()
+        assert [seen.headers.get("impersonate-user") for seen in wire.seen] == ["jane", "joe", None]
+
+
 # -- the way to the server -------------------------------------------------------------------------------------------
 
 
@@ -484,10 +521,19 @@ def user(**section: Any) -> dict[str, Any]:
         (config("https://x", None, **{"certificate-authority": "absent.crt"}), r"/absent.crt does not exist"),
         (config("https://x", None, **{"certificate-authority-data": "!"}), "context here: "),
         (config("https://x", None, **{"certificate-authority-data": "aGVsbG8="}), "no usable CA certificate"),
-        (config("https://x", {"token": "hunter2"}, **{"proxy-url": "socks5://x"}), "proxy-url: only http"),
+        (
+            config("https://x", {"token": "hunter2"}, **{"proxy-url": "socks5://x"}),
+            "proxy-url: SOCKS proxies are not",
+        ),
+        (config("https://x", {"token": "hunter2"}, **{"proxy-url": "ftp://x"}), "proxy-url: only an http"),
         (user(tokenFile="absent"), r"/absent does not exist"),
         (user(token="hunter2\nhunter2"), "line breaks or control characters"),
-        (user(**{"as": "root"}), "impersonation .* is not supported"),
+        (user(**{"as-groups": ["admins"]}), "context here: as-uid, as-groups and as-user-extra need .* in as"),
+        (user(**{"as": "two\nlines"}), "as is not a text of one line"),
+        (user(**{"as": "jane", "as-groups": "admins"}), "as-groups is not a list of texts"),
+        (user(**{"as": "jane", "as-groups": [7]}), "as-groups is not a list of texts"),
+        (user(**{"as": "jane", "as-user-extra": ["x"]}), "as-user-extra is not a mapping"),
+        (user(**{"as": "jane", "as-user-extra": {"x": "y"}}), "as-user-extra.x is not a list of texts"),
         (user(client_certificate_data="aGVsbG8=", client_key_data="aGVsbG8="), "no usable client certificate"),
         (user(token=jwt(datetime(2025, 12, 31, tzinfo=UTC))), "the token expired at 2025-12-31T00:00:00Z"),
         (user(exec={"command": "x"}), "missing key 'apiVersion'"),
