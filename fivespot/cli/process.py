@@ -7,29 +7,27 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 
 import structlog
 
 from fivespot import __version__
-from fivespot.runtime.cache import Cache
-from fivespot.runtime.client import NO_RETRY, WATCH_LIMITS, Client, Connection, Limits, Transport, connect
+from fivespot.runtime.client import WATCH_LIMITS, Connection, Limits, connect
 from fivespot.runtime.clock import Chance, Clock, Offload, SystemClock, ThreadOffload, system_chance
-from fivespot.runtime.errors import ApiError, ConfigError, StopError, TransportError, UnauthorizedError
+from fivespot.runtime.errors import ConfigError, StopError
 from fivespot.runtime.manager import (
-    Connectivity,
     ControllerFactory,
     ControllerSettings,
     ElectionSettings,
     ElectionTimings,
     Manager,
-    ManagerContext,
     ManagerSettings,
-    ReadOnlyTransport,
     ServingSettings,
 )
+from fivespot.runtime.manager import assemble as manager_on
 from fivespot.runtime.manager.running import stop_on_signals
-from fivespot.runtime.telemetry import EventRecorder, Metrics, configure
+from fivespot.runtime.telemetry import configure
 from fivespot.schedule.zones import TZDATA_RELEASE
 
 from .main import complain
@@ -41,9 +39,6 @@ __all__ = ["RECONCILERS_ANNOTATION", "assemble", "run_process"]
 FIELD_MANAGER = "5spot-controller"
 RECONCILERS_ANNOTATION = "5spot.finos.org/reconcilers"
 """On the Lease: the holder's reconcilers, so that two deployments that share a Lease by mistake find out."""
-
-_PROBE_LIMIT = 10.0
-"""Seconds to wait for a server's first answer where a person waits for it."""
 
 _log = structlog.get_logger(__name__)
 
@@ -80,20 +75,20 @@ async def _main(options: ManagerOptions) -> None:
         manager = assemble(options, connection, clock=clock, chance=chance, offload=offload)
         if not connection.in_cluster:
             # In a cluster the manager waits for its server instead, and says so in /readyz.
-            await _probe(connection, clock, chance)
+            await connection.check()
         _log.info(
             "starting",
             version=__version__,
             tzdata=TZDATA_RELEASE,
             server=connection.server,
-            controllers=options.controllers,
+            controllers=options.reconcilers,
             namespaces=options.namespaces or "all",
             dry_run=options.dry_run,
             leader_election=manager.settings.election is not None,
         )
         await manager.run(stop)
     finally:
-        await connection.client.close()
+        await connection.close()
 
 
 def assemble(
@@ -106,51 +101,6 @@ def assemble(
     watch_limits: Limits = WATCH_LIMITS,
 ) -> Manager:
     """Put a manager together from its command line and a connection."""
-    metrics = Metrics()
-    instance = options.pod_name or socket.gethostname()
-    metrics.info("fivespot_controller_info", "This process.", version=__version__, instance_id=str(options.instance_id))
-    metrics.info("fivespot_tzdata_info", "The time zone data in use.", release=TZDATA_RELEASE)
-    connectivity = Connectivity(connection.server)
-
-    def observe(verb: str, status: int) -> None:
-        metrics.requests(verb, status)
-        connectivity.observed(verb, status)
-
-    transport: Transport = connection.transport
-    if options.dry_run:
-        transport = ReadOnlyTransport(transport)
-    client = Client(
-        transport,
-        field_manager=FIELD_MANAGER,
-        clock=clock,
-        chance=chance,
-        watch_limits=watch_limits,
-        observe_request=observe,
-    )
-    context = ManagerContext(
-        client=client,
-        cache=Cache(client, clock=clock, chance=chance, namespaces=options.namespaces),
-        clock=clock,
-        chance=chance,
-        offload=offload,
-        metrics=metrics,
-        events=EventRecorder(
-            None if options.dry_run else client,
-            controller=FIELD_MANAGER,
-            instance=instance,
-            clock=clock,
-            chance=chance,
-            metrics=metrics,
-        ),
-        settings=ControllerSettings(
-            namespaces=options.namespaces,
-            dry_run=options.dry_run,
-            force_finalizer_on_timeout=options.force_finalizer_on_timeout,
-            capi_version=options.capi_version,
-            max_deletions_per_minute=options.max_deletions_per_minute,
-            instance=instance,
-        ),
-    )
     settings = ManagerSettings(
         serving=ServingSettings(
             bind_address=options.bind_address or ("0.0.0.0" if connection.in_cluster else "127.0.0.1"),  # noqa: S104
@@ -160,9 +110,33 @@ def assemble(
         election=_election(options, chance),
         tune_collector=True,
     )
-    manager = Manager(context, settings, connectivity=connectivity)
+    manager = manager_on(
+        connection,
+        name=FIELD_MANAGER,
+        clock=clock,
+        chance=chance,
+        offload=offload,
+        controllers=ControllerSettings(
+            namespaces=options.namespaces,
+            dry_run=options.dry_run,
+            force_finalizer_on_timeout=options.force_finalizer_on_timeout,
+            capi_version=options.capi_version,
+            max_deletions_per_minute=options.max_deletions_per_minute,
+            instance=options.pod_name or socket.gethostname(),
+        ),
+        settings=settings,
+        watch_limits=watch_limits,
+    )
+    metrics = manager.context.metrics
+    metrics.info("fivespot_controller_info", "This process.", version=__version__, instance_id=str(options.instance_id))
+    metrics.info("fivespot_tzdata_info", "The time zone data in use.", release=TZDATA_RELEASE)
     for kind in options.controllers:
         manager.add(_factory(kind))
+    if options.providers:
+        from fivespot.providers.sdk import build_controller  # noqa: PLC0415 - only a run with providers needs it
+
+        for provider in options.providers:
+            manager.add(partial(build_controller, provider))
     return manager
 
 
@@ -183,7 +157,7 @@ def _election(options: ManagerOptions, chance: Chance) -> ElectionSettings | Non
         name=options.lease_name,
         identity=identity,
         annotation=RECONCILERS_ANNOTATION,
-        members=options.controllers,
+        members=options.reconcilers,
         timings=timings,
     )
 
@@ -192,27 +166,6 @@ def _factory(kind: str) -> ControllerFactory:
     module, _, name = CONTROLLERS[kind].partition(":")
     factory: ControllerFactory = getattr(import_module(module), name)
     return factory
-
-
-async def _probe(connection: Connection, clock: Clock, chance: Chance) -> None:
-    """One request, for a person who waits: is the server there, and does it know us?
-
-    :raises ConfigError: no, and why.
-    """
-    client = Client(connection.transport, clock=clock, chance=chance, retry=NO_RETRY)
-    source, server = connection.source, connection.server
-    try:
-        async with asyncio.timeout(_PROBE_LIMIT):
-            await client.raw("GET", "/version")
-    except UnauthorizedError as error:
-        raise ConfigError(f"{source}: {server} does not accept the credentials: {error.message}") from error
-    except TimeoutError as error:
-        raise ConfigError(f"{source}: {server} did not answer within {_PROBE_LIMIT:g} s") from error
-    except TransportError as error:
-        raise ConfigError(f"{source}: {error}") from error
-    except ApiError as error:
-        # Not everybody may read the version; the server is there and answers, which is all that was asked.
-        _log.debug("the API server does not tell its version", error=str(error))
 
 
 def _loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
