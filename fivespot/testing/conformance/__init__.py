@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .files import Samples, read_samples, read_spec
 from .recorder import RecordingLostError
 from .report import Outcome, Report, Result
 from .rules import RULES, Rule
@@ -31,11 +32,14 @@ __all__ = [
     "Restart",
     "Result",
     "Rule",
+    "Samples",
     "Soon",
     "Spec",
     "Subject",
     "Timing",
     "check_provider",
+    "read_samples",
+    "read_spec",
 ]
 
 if not TYPE_CHECKING:  # or type checkers would take every misspelt name for Any

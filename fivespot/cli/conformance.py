@@ -1,0 +1,172 @@
+"""``fivespot conformance``: checks a schedule provider against the contract, through the API server alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fivespot.runtime.errors import ConfigError, FivespotError
+
+if TYPE_CHECKING:
+    from fivespot.testing.conformance import Report, Spec, Subject, Timing
+
+__all__ = ["conformance"]
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--kubeconfig", metavar="FILE", help="Default: in-cluster credentials, or KUBECONFIG.")
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig; default its current one.")
+@click.option("--kind", metavar="KIND", help="The provider's kind, such as OfficeHours.")
+@click.option("--api-version", metavar="VERSION", help="Served version to use; default the preferred one.")
+@click.option("--namespace", metavar="NAME", help="Where to work; default one that is made and removed.")
+@click.option(
+    "-f",
+    "--file",
+    type=_FILE,
+    metavar="FILE",
+    help="Objects of the kind named active, inactive and invalid, and others that they refer to.",
+)
+@click.option("--spec-active", type=_FILE, metavar="FILE", help="A manifest, or a spec, that is active now.")
+@click.option("--spec-inactive", type=_FILE, metavar="FILE", help="One that is inactive now.")
+@click.option("--spec-invalid", type=_FILE, metavar="FILE", help="One that is admitted and cannot be followed.")
+@click.option("--flip-command", metavar="CMD", help="Flips what the provider looks at; instead of an inactive spec.")
+@click.option("--restart-command", metavar="CMD", help="Restarts the provider; without it that rule is skipped.")
+@click.option("--settle", type=_SECONDS, default=10.0, metavar="SECONDS", help="How long a verdict may take.")
+@click.option("--steady", type=_SECONDS, default=5.0, metavar="SECONDS", help="How long nothing may be written.")
+@click.option("--only", multiple=True, metavar="RULE", help="Look at this rule; may be given several times.")
+@click.option("--skip", multiple=True, metavar="RULE", help="Do not look at this rule; may be given several times.")
+@click.option("--rules", "list_rules", is_flag=True, help="List the rules and end.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@click.option("--junit", type=_FILE, metavar="FILE", help="Also write the outcome as JUnit XML.")
+@click.pass_context
+def conformance(ctx: click.Context, /, **given: Any) -> None:
+    """Check a schedule provider, in whatever language, from outside.
+
+    Its definition is installed and its controller runs. The kinds that come with fivespot need no specs. Exit codes:
+    0 it conforms, 1 it does not, 2 it could not be looked at.
+    """
+    if given["list_rules"]:
+        _list_rules()
+        return
+    if not given["kind"]:
+        raise ConfigError("--kind: the provider's kind is needed")
+    report = asyncio.run(_check(given))
+    if given["junit"] is not None:
+        _write(given["junit"], report.to_junit())
+    click.echo(json.dumps(report.to_json(), indent=2) if given["output"] == "json" else report.to_text())
+    ctx.exit(0 if report.passed else 1)
+
+
+async def _check(given: dict[str, Any]) -> Report:
+    """:raises ConfigError: also where the server fails, for that says nothing of the provider."""
+    from fivespot.runtime.client import connect  # noqa: PLC0415 - the help must not import the runtime
+    from fivespot.runtime.clock import SystemClock, ThreadOffload, system_chance  # noqa: PLC0415
+    from fivespot.runtime.telemetry import configure  # noqa: PLC0415
+    from fivespot.testing.conformance import MANAGER, Timing, check_provider  # noqa: PLC0415
+
+    configure("text", 0)
+    subject = _subject(given)
+    timing: Timing = Timing(settle=given["settle"], steady=given["steady"], total=_total(given))
+    clock, chance = SystemClock(), system_chance()
+    try:
+        connection = await connect(
+            kubeconfig=given["kubeconfig"],
+            context=given["context"],
+            user_agent=MANAGER,
+            field_manager=MANAGER,
+            clock=clock,
+            chance=chance,
+            offload=ThreadOffload(),
+        )
+        async with connection:
+            await connection.check()
+            return await check_provider(
+                subject,
+                connection.client,
+                clock=clock,
+                chance=chance,
+                namespace=given["namespace"],
+                timing=timing,
+                skip=given["skip"],
+                only=given["only"],
+            )
+    except ConfigError:
+        raise
+    except FivespotError as error:
+        raise ConfigError(f"the provider could not be looked at: {error}") from error
+
+
+def _subject(given: dict[str, Any]) -> Subject:
+    """:raises ConfigError: files cannot be read, or do not say enough."""
+    from fivespot.testing.conformance import SHIPPED, Samples, Subject, read_samples  # noqa: PLC0415
+
+    from .conformance_hooks import Command  # noqa: PLC0415
+
+    kind: str = given["kind"]
+    samples = Samples()
+    if given["file"] is not None:
+        samples = read_samples(_read(given["file"]), source=str(given["file"]), kind=kind)
+    specs: dict[str, Spec | None] = {}
+    for name in ("active", "inactive", "invalid"):
+        own = _spec(given[f"spec_{name}"], kind)
+        specs[name] = own if own is not None else getattr(samples, name)
+    flip = Command("--flip-command", given["flip_command"]).flip if given["flip_command"] else None
+    restart = Command("--restart-command", given["restart_command"]).restart if given["restart_command"] else None
+    if kind in SHIPPED and all(spec is None for spec in specs.values()):
+        return replace(SHIPPED[kind], restart=restart, version=given["api_version"] or "")
+    active = specs["active"]
+    if active is None:
+        raise ConfigError(f"--spec-active, or an object active in --file: a spec of {kind} that is active is needed")
+    return Subject(
+        kind=kind,
+        active=active,
+        inactive=specs["inactive"],
+        invalid=specs["invalid"],
+        flip=flip,
+        restart=restart,
+        prerequisites=samples.prerequisites,
+        version=given["api_version"] or "",
+    )
+
+
+def _spec(path: Path | None, kind: str) -> Spec | None:
+    from fivespot.testing.conformance import read_spec  # noqa: PLC0415
+
+    return read_spec(_read(path), source=str(path), kind=kind) if path is not None else None
+
+
+def _total(given: dict[str, Any]) -> float:
+    """Seconds for everything: room for each wait of the longest chain of rules."""
+    return 60.0 + 12 * float(given["settle"]) + 4 * float(given["steady"])
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text") from error
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--junit {path}: {error.strerror or error}") from error
+
+
+def _list_rules() -> None:
+    from fivespot.testing.conformance import RULES  # noqa: PLC0415
+
+    for rule in RULES:
+        need = "" if rule.required else " [a warning]"
+        click.echo(f"{rule.id} ({rule.contract}): {rule.title}{need}\n    {rule.fix}")

@@ -1,0 +1,123 @@
+"""``fivespot conformance``: what it makes of its command line, without a server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fivespot.cli.conformance_hooks import Command
+from fivespot.cli.main import cli
+from fivespot.runtime.errors import ConfigError
+from fivespot.testing.conformance import RULES, SHIPPED, Outcome, Report, Subject
+from fivespot.testing.conformance import Result as Found
+
+
+class Connected:
+    """A server that nothing is asked of."""
+
+    client = None
+
+    async def check(self) -> str:
+        return ""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return
+
+
+class Ran:
+    """What the kit was called with, and what it finds."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        self.subject: Subject | None = None
+        self.options: dict[str, Any] = {}
+
+    async def __call__(self, subject: Subject, client: None, **options: Any) -> Report:
+        self.subject, self.options = subject, options
+        return Report(subject.kind, [Found(rule, self.outcome, "seen") for rule in RULES], 1.0)
+
+
+def invoke(monkeypatch: pytest.MonkeyPatch, *arguments: str, outcome: Outcome = Outcome.PASSED) -> tuple[Ran, Result]:
+    async def connect(**_: Any) -> Connected:
+        return Connected()
+
+    ran = Ran(outcome)
+    monkeypatch.setattr("fivespot.runtime.client.connect", connect)
+    monkeypatch.setattr("fivespot.testing.conformance.check_provider", ran)
+    monkeypatch.setattr("fivespot.runtime.telemetry.configure", lambda *_: None)
+    return ran, CliRunner().invoke(cli, ["conformance", *arguments])
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    path = tmp_path / "spec.yaml"
+    path.write_text("{}")
+    return path
+
+
+def test_the_kinds_that_come_with_fivespot_need_no_specs(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran, result = invoke(monkeypatch, "--kind", "TimeBasedSpotSchedule", "--restart-command", "true")
+    assert result.exit_code == 0, result.output
+    assert ran.subject is not None
+    assert ran.subject.active == SHIPPED["TimeBasedSpotSchedule"].active
+    assert ran.subject.restart is not None
+
+
+def test_an_empty_spec_is_a_spec(monkeypatch: pytest.MonkeyPatch, spec: Path) -> None:
+    chosen = ("--spec-active", str(spec), "--spec-inactive", str(spec))
+    ran, result = invoke(monkeypatch, "--kind", "TimeBasedSpotSchedule", *chosen, "--skip", "steady")
+    assert result.exit_code == 0, result.output
+    assert ran.subject is not None
+    assert (ran.subject.active, ran.subject.inactive, ran.subject.invalid) == ({}, {}, None)
+    assert ran.options["skip"] == ("steady",)
+
+
+def test_a_failure_is_exit_code_1_and_in_every_output(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    junit = tmp_path / "junit.xml"
+    arguments = ("--kind", "ManualSchedule", "-o", "json", "--junit", str(junit))
+    _, result = invoke(monkeypatch, *arguments, outcome=Outcome.FAILED)
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["passed"] is False
+    assert "<failure" in junit.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "--kind: the provider's kind is needed"),
+        (["--kind", "OfficeHours"], "a spec of OfficeHours that is active is needed"),
+        (["--kind", "OfficeHours", "--spec-active", "SPEC"], "OfficeHours: a spec that is inactive is needed"),
+        (["--kind", "OfficeHours", "--spec-active", "nowhere.yaml"], "nowhere.yaml: No such file"),
+        (["--kind", "OfficeHours", "-f", "SPEC"], "there is no OfficeHours named active"),
+    ],
+)
+def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, spec: Path, arguments: list[str], words: str) -> None:
+    _, result = invoke(monkeypatch, *(str(spec) if word == "SPEC" else word for word in arguments))
+    assert isinstance(result.exception, ConfigError)
+    assert words in str(result.exception)
+
+
+def test_the_rules_are_listed_without_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, result = invoke(monkeypatch, "--rules")
+    assert result.exit_code == 0
+    for rule in RULES:
+        assert f"{rule.id} ({rule.contract}): {rule.title}" in result.output
+
+
+async def test_a_command_gets_what_it_is_to_flip(tmp_path: Path) -> None:
+    target = tmp_path / "said"
+    words = '"$SCHEDULE_NAMESPACE/$SCHEDULE_NAME $SCHEDULE_ACTIVE"'
+    await Command("--flip-command", f"echo {words} > {target}").flip("prod", "hours", True)
+    assert target.read_text() == "prod/hours true\n"
+
+
+async def test_a_command_that_fails_is_told_with_its_words() -> None:
+    with pytest.raises(ConfigError, match="--restart-command: it ended with 3: no such deployment"):
+        await Command("--restart-command", "echo no such deployment; exit 3").restart()

@@ -1,0 +1,161 @@
+"""Rules, results and files of the kit as values."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from fivespot.cli.options import CONTROLLERS
+from fivespot.runtime.errors import ConfigError
+from fivespot.testing.conformance import (
+    RULES,
+    SHIPPED,
+    Outcome,
+    Report,
+    Result,
+    Subject,
+    read_samples,
+    read_spec,
+)
+
+ROOT = Path(__file__).resolve().parents[4]
+BY_ID = {rule.id: rule for rule in RULES}
+
+
+def report(*, failed: bool = True) -> Report:
+    outcomes = {"steady": Outcome.FAILED if failed else Outcome.PASSED, "texts": Outcome.WARNING}
+    seen = {"steady": "12 writes \x1b[31m", "texts": "5 KiB", "restart": "no way was given"}
+    results = [
+        Result(
+            rule,
+            outcomes.get(rule.id, Outcome.SKIPPED if rule.id == "restart" else Outcome.PASSED),
+            seen.get(rule.id, ""),
+        )
+        for rule in RULES
+    ]
+    return Report("OfficeHours", results, 12.34)
+
+
+def test_rules_are_told_apart_and_each_says_what_to_do() -> None:
+    assert len(BY_ID) == len(RULES)
+    for rule in RULES:
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.id)
+        assert rule.fix.endswith(".")
+        assert not rule.title.endswith(".")
+
+
+def test_rules_come_from_rows_of_the_contract() -> None:
+    rows = (ROOT / "docs" / "contract.md").read_text()
+    for rule in RULES:
+        for row in rule.contract.split(", "):
+            assert row == "API conventions" or re.search(rf"\b{re.escape(row)}\b", rows), rule.id
+
+
+def test_a_message_names_the_rule_what_was_seen_and_what_to_do() -> None:
+    message = report()["steady"].message
+    assert message.startswith("rule steady (C9): While nothing changes nothing is written")
+    assert "12 writes" in message
+    assert BY_ID["steady"].fix in message
+
+
+def test_warnings_and_what_was_not_judged_do_not_count() -> None:
+    assert report(failed=False).passed
+    assert not report().passed
+    with pytest.raises(KeyError):
+        report()["nothing"]
+
+
+def test_as_json() -> None:
+    found = json.loads(json.dumps(report().to_json()))
+    assert (found["kind"], found["passed"], found["seconds"]) == ("OfficeHours", False, 12.3)
+    steady = next(result for result in found["results"] if result["rule"] == "steady")
+    assert steady["outcome"] == "failed"
+    assert steady["fix"] == BY_ID["steady"].fix
+    assert "fix" not in found["results"][0]
+
+
+def test_as_text() -> None:
+    lines = report().to_text().splitlines()
+    assert next(line for line in lines if "steady" in line).startswith("FAIL  steady")
+    assert lines[-1] == (
+        f"OfficeHours does not conform: {len(RULES) - 3} passed, 1 failed, 1 warning, 1 skipped (12.3 s)"
+    )
+    assert report(failed=False).to_text().splitlines()[-1].startswith("OfficeHours conforms: ")
+
+
+def test_as_junit() -> None:
+    suite = ET.fromstring(report().to_junit())
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == (str(len(RULES)), "1", "1")
+    failed = [case for case in suite if case.find("failure") is not None]
+    assert [case.get("name") for case in failed] == ["steady"]
+
+
+def test_every_provider_that_comes_with_fivespot_has_samples() -> None:
+    assert {name for name in CONTROLLERS if name != "scheduledmachine"} <= {kind.lower() for kind in SHIPPED}
+
+
+def test_a_subject_says_how_it_becomes_inactive() -> None:
+    with pytest.raises(ConfigError, match="a spec that is inactive is needed"):
+        Subject(kind="OfficeHours", active={})
+
+
+MANIFESTS = """
+kind: OfficeHours
+apiVersion: spotschedules.5spot.finos.org/v1
+metadata: {name: active}
+spec: {}
+---
+kind: OfficeHours
+metadata: {name: inactive}
+spec: {closed: true}
+---
+# nothing
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: holidays}
+"""
+
+
+def test_a_file_holds_a_document_for_each_state_and_what_they_need() -> None:
+    samples = read_samples(MANIFESTS, source="all.yaml", kind="OfficeHours")
+    assert (samples.active, samples.inactive, samples.invalid) == ({}, {"closed": True}, None)
+    assert [body["kind"] for body in samples.prerequisites] == ["ConfigMap"]
+
+
+def test_a_spec_is_read_from_a_manifest_or_by_itself() -> None:
+    assert read_spec("kind: OfficeHours\nspec: {a: 1}", source="f", kind="OfficeHours") == {"a": 1}
+    assert read_spec("a: 1", source="f", kind="OfficeHours") == {"a": 1}
+    assert read_spec("{}", source="f", kind="OfficeHours") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: 1\n---\nb: 1", "f: one document is needed, there are 2"),
+        ("", "there are 0"),
+        ("- a", "f: a document is no mapping"),
+        ("a: [", "f: not valid YAML in line 1"),
+        ("kind: Pod\nspec: {}", "an object of the kind OfficeHours is needed, this is a Pod"),
+        ("kind: OfficeHours", "OfficeHours has no spec"),
+    ],
+)
+def test_what_is_wrong_with_a_spec_file_is_said(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        read_spec(text, source="f", kind="OfficeHours")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (MANIFESTS.replace("inactive", "active"), "there is more than one OfficeHours active"),
+        ("kind: OfficeHours\nmetadata: {name: mine}\nspec: {}", "there is no OfficeHours named active, inactive or in"),
+    ],
+)
+def test_what_is_wrong_with_a_file_of_samples_is_said(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        read_samples(text, source="f", kind="OfficeHours")
