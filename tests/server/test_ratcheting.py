@@ -12,10 +12,12 @@ from controlplane import Api, ApiError, ControlPlane, read_crds
 from support import eventually
 from support.machines import (
     MACHINE,
+    MARKET,
     SCHEDULE,
     bootstrap,
     infrastructure,
     machine,
+    market,
     reference,
     schedule,
     taint,
@@ -71,6 +73,14 @@ OLD_SCHEDULES: dict[str, Json] = {
     "lead": {"leadTime": "1w"},
 }
 
+OLD_MARKETS: dict[str, Json] = {
+    "sessions": {"sessions": [{"daysOfWeek": ["1-5"], "hoursOfDay": ["9:30-16"]}]},
+    "session-forms": {"sessions": [{"open": "9:30", "hoursOfDay": ["9"], "breaks": [{"start": "noon", "end": ""}]}]},
+    "holidays": {"holidays": ["2026-13-40", *["2026-12-25"] * 400]},
+    "early-closes": {"earlyCloses": [{"date": "2026-13-40", "closeHour": 24}, {"date": "2026-12-24"}]},
+    "special-sessions": {"specialSessions": [{"date": "soon", "open": "9", "close": "9"}], "breaks": "Never"},
+}
+
 JUDGED_AGAIN = {"clipped-to-nothing"}
 """Breaks a rule about the spec as a whole, which judges every change of the spec."""
 
@@ -86,16 +96,22 @@ def api() -> Iterator[Api]:
     ) as plane:
         bodies = [machine(name, NAMESPACE, **changes) for name, changes in OLD_MACHINES.items()]
         bodies += [schedule(name, NAMESPACE, spec) for name, spec in OLD_SCHEDULES.items()]
+        bodies += [market(name, NAMESPACE, spec) for name, spec in OLD_MARKETS.items()]
         for body in bodies:
             body["metadata"]["finalizers"] = [FINALIZER]
         plane.api.create_many(bodies)
         plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(MANIFESTS / "crds"))
-        eventually(lambda: all(map(_is_judged, [plane.api] * 2, (MACHINE, SCHEDULE))), what="the rules are in force")
+        kinds = MACHINE, SCHEDULE, MARKET
+        eventually(lambda: all(_is_judged(plane.api, kind) for kind in kinds), what="the rules are in force")
         yield plane.api
 
 
 def _is_judged(api: Api, kind: tuple[str, str]) -> bool:
-    bad = machine("bad", NAMESPACE, priority=256) if kind == MACHINE else schedule("bad", NAMESPACE, {"timezone": "1"})
+    bad = {
+        MACHINE: machine("bad", NAMESPACE, priority=256),
+        SCHEDULE: schedule("bad", NAMESPACE, {"timezone": "1"}),
+        MARKET: market("bad", NAMESPACE, {"timezone": "1"}),
+    }[kind]
     try:
         api.create(bad, dry_run=True)
     except ApiError as error:
@@ -106,7 +122,9 @@ def _is_judged(api: Api, kind: tuple[str, str]) -> bool:
 CASES = [
     *((MACHINE, name, {"phase": "ShuttingDown", "message": "on its way"}) for name in OLD_MACHINES),
     *((SCHEDULE, name, {"active": False, "observedGeneration": 1}) for name in OLD_SCHEDULES),
+    *((MARKET, name, {"active": False, "observedGeneration": 1}) for name in OLD_MARKETS),
 ]
+EDITS = {MACHINE: {"enabled": False}, SCHEDULE: {"enabled": False}, MARKET: {"lateOpens": []}}
 
 
 @pytest.mark.parametrize(("kind", "name", "status"), CASES, ids=[f"{kind[1]}-{name}" for kind, name, _ in CASES])
@@ -124,7 +142,7 @@ def test_an_object_older_than_a_rule_takes_status_metadata_and_loses_its_finaliz
     metadata = {"labels": {"touched": "yes"}, "annotations": {"example.com/x": "y"}, "finalizers": [FINALIZER, "a.b/c"]}
     api.patch(*kind, name, NAMESPACE, {"metadata": metadata})
     if name not in JUDGED_AGAIN:
-        api.patch(*kind, name, NAMESPACE, {"spec": {"enabled": False}})
+        api.patch(*kind, name, NAMESPACE, {"spec": EDITS[kind]})
     api.delete(*kind, name, NAMESPACE)
     deleting = api.patch_status(
         *kind, name, NAMESPACE, {**status, "conditions": [{"type": "Ready", "status": "False"}]}

@@ -9,6 +9,7 @@ Json = dict[str, Any]
 
 MACHINE = ("5spot.finos.org/v1beta1", "ScheduledMachine")
 SCHEDULE = ("spotschedules.5spot.finos.org/v1alpha1", "TimeBasedSpotSchedule")
+MARKET = ("spotschedules.5spot.finos.org/v1alpha1", "CapitalMarketsSchedule")
 
 
 def reference(**changes: Any) -> Json:
@@ -52,6 +53,11 @@ def schedule(name: str, namespace: str, spec: Json) -> Json:
     """A TimeBasedSpotSchedule."""
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": SCHEDULE[0], "kind": SCHEDULE[1], "metadata": metadata, "spec": copy.deepcopy(spec)}
+
+
+def market(name: str, namespace: str, spec: Json) -> Json:
+    """A CapitalMarketsSchedule."""
+    return {**schedule(name, namespace, spec), "kind": MARKET[1]}
 
 
 def without_rules(definition: Json) -> Json:
