@@ -30,6 +30,8 @@ Json = dict[str, Any]
 POLL = 0.25
 """Seconds between two looks: many tests wait here at once, on few cores."""
 
+_AS_SHIPPED = ("--enable-leader-election",)
+
 _FIRST_WITH_V1BETA2 = (1, 11)
 
 
@@ -60,7 +62,7 @@ class World:
             self.schedules = ProviderKind(self.api, "Played")
             self.schedules.install()
             self.providers = stack.enter_context(ProvidersProcess(self.plane))
-            self.manager = stack.enter_context(ManagerProcess(self.plane, *self._arguments))
+            self.manager = stack.enter_context(ManagerProcess(self.plane, *_AS_SHIPPED, *self._arguments))
             self._stack = stack.pop_all()
         return self
 
@@ -145,7 +147,9 @@ class World:
         self.manager.stop()
         usual = self.manager
         try:
-            with ManagerProcess(self.plane, *arguments, environment=environment, kubeconfig=kubeconfig) as process:
+            with ManagerProcess(
+                self.plane, *_AS_SHIPPED, *arguments, environment=environment, kubeconfig=kubeconfig
+            ) as process:
                 self.manager = process
                 yield process
         finally:
