@@ -619,8 +619,32 @@ INDEX: dict[str, Entries] = {
             "tests/server/contract/test_c_schedules.py",
             "test_c1_c8_every_kind_of_rule_gives_its_verdict_and_the_exact_next_change",
         ),
+        *_in(
+            "tests/unit/schedule/test_oracle.py",
+            "test_nights_over_every_change_of_2026_and_2027_in_every_kind_of_zone",
+            "test_any_schedule_agrees_at_every_half_hour",
+        ),
+        *_in("tests/unit/schedule/test_golden.py", "test_transitions_are_the_golden_ones"),
     ),
-    "C2": Later("the calendar providers follow the machine controller"),
+    "C2": (
+        *_in(
+            "tests/server/contract/test_c2_markets.py",
+            "test_c2_every_kind_of_entry_gives_its_verdict_and_the_exact_next_change",
+            "test_c2_a_closure_that_nobody_planned_takes_the_machine_and_its_end_brings_it_back",
+            "test_c2_a_steady_market_is_written_once",
+            "test_c2_a_zone_that_does_not_exist_is_reported_and_active_stays_as_it_was",
+            "test_c2_people_see_the_columns_of_the_existing_5_spot",
+            "test_c2_what_the_schema_can_tell_is_refused_with_the_field_named",
+            "test_c2_what_keeps_the_rules_is_taken",
+            "test_c2_a_status_without_a_verdict_reads_as_inactive_as_in_the_existing_5_spot",
+        ),
+        *_in(
+            "tests/unit/schedule/test_market_oracle.py",
+            "test_sessions_over_every_change_of_2026_and_2027_in_every_kind_of_zone",
+            "test_any_calendar_agrees_at_every_half_hour",
+        ),
+        *_in("tests/unit/schedule/test_golden.py", "test_transitions_are_the_golden_ones"),
+    ),
     "C3": Later("the calendar providers follow the machine controller"),
     "C4": Later("needs an iCalendar library, as an extra"),
     "C5": Later("asks the outside world; needs the asynchronous form of the SDK"),
@@ -633,6 +657,12 @@ INDEX: dict[str, Entries] = {
             "test_c8_the_release_of_the_zone_data_is_told",
             "test_c8_c9_boundaries_where_the_clock_jumps",
         ),
+        *_in(
+            "tests/unit/schedule/test_oracle.py",
+            "test_nights_over_every_change_of_2026_and_2027_in_every_kind_of_zone",
+            "test_every_zone_changes_its_offset_when_the_oracle_says",
+        ),
+        *_in("tests/unit/schedule/test_golden.py", "test_transitions_are_the_golden_ones"),
     ),
     "C9": (
         *_in(

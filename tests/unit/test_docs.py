@@ -18,14 +18,16 @@ from fivespot.api import InvalidObject, ScheduledMachine, validate, validate_mac
 from fivespot.cli.crds import definitions
 from fivespot.cli.main import cli
 from fivespot.cli.options import CONTROLLERS
-from fivespot.providers.sdk import SpecError
-from fivespot.providers.timebased.decide import prepare
-from fivespot.providers.timebased.spec import TimeBasedSpotSchedule, TimeBasedSpotScheduleSpec
-from fivespot.schedule import evaluate, read_schedule, transitions
+from fivespot.providers.registry import SHIPPED, shipped_provider, shipped_providers
+from fivespot.providers.sdk import SpecError, Verdict
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-SCHEDULES = ROOT / "docs" / "timebasedspotschedule.md"
+SCHEDULES = {
+    ROOT / "docs" / "timebasedspotschedule.md": "TimeBasedSpotSchedule",
+    ROOT / "docs" / "capitalmarketsschedule.md": "CapitalMarketsSchedule",
+}
+"""Pages on a kind of schedule whose tables of instants and of mistakes are checked."""
 OPERATIONS = ROOT / "docs" / "operations.md"
 PROVIDERS = ROOT / "docs" / "write-a-provider.md"
 
@@ -137,10 +139,11 @@ def test_every_page_is_in_the_index() -> None:
 # YAML ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_pages_hold_both_kinds() -> None:
+def test_the_pages_hold_machines_and_schedules() -> None:
     kinds = [document["kind"] for _, document in documents()]
     assert kinds.count("ScheduledMachine") >= 3
     assert kinds.count("TimeBasedSpotSchedule") >= 7
+    assert kinds.count("CapitalMarketsSchedule") >= 5
 
 
 @pytest.mark.parametrize(("block", "document"), [pytest.param(*found, id=str(found[0])) for found in documents()])
@@ -148,13 +151,29 @@ def test_yaml_of_our_kinds_validates_and_has_no_unknown_field(block: Block, docu
     if document["kind"] == "ScheduledMachine":
         validate_machine(document)
         validate(ScheduledMachine, document)
-    elif document["kind"] == "TimeBasedSpotSchedule":
-        prepare(validate(TimeBasedSpotSchedule, document).spec)
+    elif document["kind"] in SHIPPED:
+        prepared(document["kind"], document["spec"])
     else:
         return
     known = {crd["spec"]["names"]["kind"]: crd["spec"] for crd in definitions()}[document["kind"]]
     assert document["apiVersion"] == f"{known['group']}/{known['versions'][0]['name']}"
     assert not _unknown(document["spec"], known["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"])
+
+
+def prepared(kind: str, spec: Any) -> Callable[[datetime], Verdict]:
+    """The verdicts of a spec, as its provider gives them. Raises what the provider or its model raises."""
+    provider = shipped_provider(kind)
+    rule = provider.prepare(validate(provider.model, spec))
+    return lambda at: provider.decide(rule, at)  # type: ignore[return-value]
+
+
+def transitions(
+    verdict: Callable[[datetime], Verdict], start: datetime, end: datetime
+) -> Iterator[tuple[datetime, bool]]:
+    at = verdict(start).until
+    while at is not None and at < end:
+        yield at, verdict(at).active
+        at = verdict(at).until
 
 
 def _unknown(value: Any, schema: dict[str, Any], at: str = "spec") -> list[str]:
@@ -182,85 +201,94 @@ def test_a_field_that_does_not_exist_is_noticed() -> None:
 # Instants --------------------------------------------------------------------------------------------------------
 
 
-def _evaluated_tables() -> Iterator[tuple[Table, dict[str, Any]]]:
-    for table in tables(SCHEDULES):
-        if table.header[:2] == ["Opens (UTC)", "Closes (UTC)"]:
-            last = [found[2] for found in _FENCE.finditer(table.before + "\n") if found[1] == "yaml"][-1]
-            yield table, yaml.safe_load(last)["spec"]
+def _evaluated_tables() -> Iterator[Any]:
+    for page, kind in SCHEDULES.items():
+        for table in tables(page):
+            if table.header[:2] == ["Opens (UTC)", "Closes (UTC)"]:
+                last = [found[2] for found in _FENCE.finditer(table.before + "\n") if found[1] == "yaml"][-1]
+                document = yaml.safe_load(last)
+                assert document["kind"] == kind
+                yield pytest.param(table, document, id=f"{page.stem}-{table.line}")
 
 
-@pytest.mark.parametrize(
-    ("table", "spec"), [pytest.param(*found, id=str(found[0].line)) for found in _evaluated_tables()]
-)
-def test_a_table_of_instants_lists_every_change_of_the_schedule_above_it(table: Table, spec: dict[str, Any]) -> None:
-    schedule = read_schedule(spec)
+@pytest.mark.parametrize(("table", "document"), list(_evaluated_tables()))
+def test_a_table_of_instants_lists_every_change_of_the_schedule_above_it(
+    table: Table, document: dict[str, Any]
+) -> None:
+    verdict = prepared(document["kind"], document["spec"])
     stated: list[tuple[datetime | None, bool]] = []
     for row in table.rows:
         stated += [(_instant(row[0]), True), (_instant(row[1]), False)]
     known = [(at, active) for at, active in stated if at is not None]
     begin, end = known[0][0] - timedelta(seconds=1), known[-1][0] + timedelta(seconds=1)
-    assert list(transitions(schedule, begin, end)) == known
+    assert list(transitions(verdict, begin, end)) == known
     if len(known) < len(stated):
-        assert evaluate(schedule, end).until is None
+        assert verdict(end).until is None
 
 
-def _rules() -> Iterator[tuple[str, str, str, str]]:
-    for table in tables(SCHEDULES):
-        named = re.fullmatch(r"Rule in (\S+)", table.header[0])
-        if named:
-            assert table.header[1:3] == ["Opens (UTC)", "Closes (UTC)"]
-            for row in table.rows:
-                yield named[1], row[0].strip("`"), row[1], row[2]
+def _rules() -> Iterator[tuple[str, str, str, str, str]]:
+    for page, kind in SCHEDULES.items():
+        for table in tables(page):
+            named = re.fullmatch(r"Rule in (\S+)", table.header[0])
+            if named:
+                assert table.header[1:3] == ["Opens (UTC)", "Closes (UTC)"]
+                for row in table.rows:
+                    yield kind, named[1], row[0].strip("`"), row[1], row[2]
 
 
-@pytest.mark.parametrize(("zone", "rule", "opens", "closes"), list(_rules()))
-def test_a_rule_in_a_table_opens_and_closes_as_stated(zone: str, rule: str, opens: str, closes: str) -> None:
+@pytest.mark.parametrize(("kind", "zone", "rule", "opens", "closes"), list(_rules()))
+def test_a_rule_in_a_table_opens_and_closes_as_stated(kind: str, zone: str, rule: str, opens: str, closes: str) -> None:
     written = yaml.safe_load(rule)
-    spec = written if "daysOfWeek" in written else {"windows": [written]}
-    schedule = read_schedule({"timezone": zone, **spec})
+    if kind == "CapitalMarketsSchedule":
+        spec = {"sessions": [written]}
+    else:
+        spec = written if "daysOfWeek" in written else {"windows": [written]}
+    verdict = prepared(kind, {"timezone": zone, **spec})
     skipped = re.fullmatch(r"skipped on (\S+)", opens)
     if skipped:
         day = datetime.fromisoformat(skipped[1]).replace(tzinfo=UTC)
-        assert not evaluate(schedule, day).active
-        assert not list(transitions(schedule, day, day + timedelta(days=1)))
+        assert not verdict(day).active
+        assert not list(transitions(verdict, day, day + timedelta(days=1)))
         return
     begin, end = _instant(opens), _instant(closes)
     assert begin is not None
     assert end is not None
     second = timedelta(seconds=1)
-    assert list(transitions(schedule, begin - second, end + second)) == [(begin, True), (end, False)]
+    assert list(transitions(verdict, begin - second, end + second)) == [(begin, True), (end, False)]
 
 
 def test_both_kinds_of_tables_are_found() -> None:
-    assert len(list(_evaluated_tables())) >= 7
-    assert len(list(_rules())) >= 10
+    assert len(list(_evaluated_tables())) >= 13
+    assert len(list(_rules())) >= 16
 
 
 # Messages --------------------------------------------------------------------------------------------------------
 
 
-def _mistakes() -> Iterator[tuple[str, str, str]]:
-    for table in tables(SCHEDULES):
-        if table.header == ["You write", "When", "What answers"]:
-            for written, when, message in table.rows:
-                yield written.strip("`"), when, message.strip("`")
+def _mistakes() -> Iterator[tuple[str, str, str, str]]:
+    for page, kind in SCHEDULES.items():
+        for table in tables(page):
+            if table.header == ["You write", "When", "What answers"]:
+                for written, when, message in table.rows:
+                    yield kind, written.strip("`"), when, message.strip("`")
 
 
-@pytest.mark.parametrize(("written", "when", "message"), list(_mistakes()))
-def test_a_common_mistake_gets_the_message_that_is_stated(written: str, when: str, message: str) -> None:
+@pytest.mark.parametrize(("kind", "written", "when", "message"), list(_mistakes()))
+def test_a_common_mistake_gets_the_message_that_is_stated(kind: str, written: str, when: str, message: str) -> None:
     # Texts as texts: the API server gets no dates or numbers for them either.
     spec = yaml.load(written, yaml.BaseLoader)
     expected = {"apply": InvalidObject, "Ready": SpecError}[when]
     with pytest.raises(expected, match=re.escape(message)):
-        prepare(validate(TimeBasedSpotScheduleSpec, spec))
+        prepared(kind, spec)
 
 
-def test_what_is_accepted_and_surprising_is_accepted() -> None:
-    found = [table for table in tables(SCHEDULES) if table.header == ["You write", "What it means"]]
+@pytest.mark.parametrize(("page", "kind"), list(SCHEDULES.items()), ids=SCHEDULES.values())
+def test_what_is_accepted_and_surprising_is_accepted(page: Path, kind: str) -> None:
+    found = [table for table in tables(page) if table.header == ["You write", "What it means"]]
     specs = [yaml.safe_load(row[0].strip("`")) for row in found[0].rows]
     assert len(specs) >= 4
     monday = datetime(2027, 1, 4, 12, tzinfo=UTC)
-    verdicts = [prepare(validate(TimeBasedSpotScheduleSpec, spec)).evaluate(monday) for spec in specs]
+    verdicts = [prepared(kind, spec)(monday) for spec in specs]
     never = ["Never active" in row[1] for row in found[0].rows]
     assert [verdict.until is None and not verdict.active for verdict in verdicts] == never
 
@@ -337,7 +365,8 @@ def _metrics_in_code() -> set[str]:
                 if isinstance(first, ast.Constant) and _METRIC.fullmatch(str(first.value)):
                     found.add(str(first.value))
     # Of each provider; the prefix is in its definition.
-    return found | {"fivespot_time_based_active", "fivespot_time_based_transitions_total"}
+    prefixes = [provider.metrics for provider in shipped_providers()]
+    return found | {f"{prefix}_{what}" for prefix in prefixes for what in ("active", "transitions_total")}
 
 
 def test_the_table_of_metrics_is_complete_and_true() -> None:
