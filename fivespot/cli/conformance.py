@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,8 @@ import click
 from fivespot.runtime.errors import ConfigError, FivespotError
 
 if TYPE_CHECKING:
-    from fivespot.testing.conformance import Report, Spec, Subject, Timing
+    from fivespot.providers.sdk import Provider
+    from fivespot.testing.conformance import Report, Restart, Spec, Subject, Timing
 
 __all__ = ["conformance"]
 
@@ -25,6 +28,11 @@ _SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
 @click.option("--kubeconfig", metavar="FILE", help="Default: in-cluster credentials, or KUBECONFIG.")
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig; default its current one.")
 @click.option("--kind", metavar="KIND", help="The provider's kind, such as OfficeHours.")
+@click.option(
+    "--provider",
+    metavar="MODULE:OBJECT",
+    help="A provider in Python, such as my_package:WEEKS: it is installed and run for the check, and --kind follows.",
+)
 @click.option("--api-version", metavar="VERSION", help="Served version to use; default the preferred one.")
 @click.option("--namespace", metavar="NAME", help="Where to work; default one that is made and removed.")
 @click.option(
@@ -50,29 +58,34 @@ _SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
 def conformance(ctx: click.Context, /, **given: Any) -> None:
     """Check a schedule provider, in whatever language, from outside.
 
-    Its definition is installed and its controller runs. The kinds that come with fivespot need no specs. Exit codes:
-    0 it conforms, 1 it does not, 2 it could not be looked at.
+    Its definition is installed and its controller runs, or --provider sees to both. The kinds that come with fivespot
+    need no specs. Exit codes: 0 it conforms, 1 it does not, 2 it could not be looked at.
     """
     if given["list_rules"]:
         _list_rules()
         return
+    provider = _provider(given)
     if not given["kind"]:
         raise ConfigError("--kind: the provider's kind is needed")
-    report = asyncio.run(_check(given))
+    report = asyncio.run(_check(given, provider))
     if given["junit"] is not None:
         _write(given["junit"], report.to_junit())
     click.echo(json.dumps(report.to_json(), indent=2) if given["output"] == "json" else report.to_text())
     ctx.exit(0 if report.passed else 1)
 
 
-async def _check(given: dict[str, Any]) -> Report:
+async def _check(given: dict[str, Any], provider: Provider[Any] | None) -> Report:
     """:raises ConfigError: also where the server fails, for that says nothing of the provider."""
-    from fivespot.runtime.client import connect  # noqa: PLC0415 - the help must not import the runtime
+    import structlog  # noqa: PLC0415 - the help must not import the runtime
+
+    from fivespot.runtime.client import connect  # noqa: PLC0415
     from fivespot.runtime.clock import SystemClock, ThreadOffload, system_chance  # noqa: PLC0415
     from fivespot.runtime.telemetry import configure  # noqa: PLC0415
-    from fivespot.testing.conformance import MANAGER, Timing, check_provider  # noqa: PLC0415
+    from fivespot.testing.conformance import MANAGER, Timing, check_provider, with_provider  # noqa: PLC0415
 
     configure("text", 0)
+    # A provider that runs in this process would tell of every verdict.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     subject = _subject(given)
     timing: Timing = Timing(settle=given["settle"], steady=given["steady"], total=_total(given))
     clock, chance = SystemClock(), system_chance()
@@ -86,22 +99,54 @@ async def _check(given: dict[str, Any]) -> Report:
             chance=chance,
             offload=ThreadOffload(),
         )
+        check = partial(
+            check_provider,
+            client=connection.client,
+            clock=clock,
+            chance=chance,
+            namespace=given["namespace"],
+            timing=timing,
+            skip=given["skip"],
+            only=given["only"],
+        )
+
+        async def work(restart: Restart) -> Report:
+            return await check(replace(subject, restart=subject.restart or restart))
+
         async with connection:
             await connection.check()
-            return await check_provider(
-                subject,
+            if provider is None:
+                return await check(subject)
+            return await with_provider(
+                provider,
                 connection.client,
+                work,
                 clock=clock,
-                chance=chance,
-                namespace=given["namespace"],
-                timing=timing,
-                skip=given["skip"],
-                only=given["only"],
+                kubeconfig=given["kubeconfig"],
+                context=given["context"],
             )
     except ConfigError:
         raise
     except FivespotError as error:
         raise ConfigError(f"the provider could not be looked at: {error}") from error
+
+
+def _provider(given: dict[str, Any]) -> Provider[Any] | None:
+    """What ``--provider`` names; its kind is the one to check.
+
+    :raises ConfigError: it names none, several, or one of another kind.
+    """
+    if not given["provider"]:
+        return None
+    from .loading import load_providers  # noqa: PLC0415 - the help must not import the kit
+
+    found = load_providers([given["provider"]])
+    if len(found) != 1:
+        raise ConfigError(f"--provider {given['provider']}: one at a time can be checked")
+    if given["kind"] not in (None, found[0].kind):
+        raise ConfigError(f"--kind {given['kind']}: the provider's kind is {found[0].kind}")
+    given["kind"] = found[0].kind
+    return found[0]
 
 
 def _subject(given: dict[str, Any]) -> Subject:

@@ -19,6 +19,7 @@ from .subject import Flip, Restart, Soon, Spec, Subject, Timing
 
 if TYPE_CHECKING:
     from .cases import ProviderConformance
+    from .hosting import with_provider
 
 __all__ = [
     "MANAGER",
@@ -40,6 +41,7 @@ __all__ = [
     "check_provider",
     "read_samples",
     "read_spec",
+    "with_provider",
 ]
 
 if not TYPE_CHECKING:  # or type checkers would take every misspelt name for Any
@@ -49,4 +51,9 @@ if not TYPE_CHECKING:  # or type checkers would take every misspelt name for Any
             from .cases import ProviderConformance  # noqa: PLC0415
 
             return ProviderConformance
+        if name == "with_provider":
+            # It brings a whole manager along.
+            from .hosting import with_provider  # noqa: PLC0415
+
+            return with_provider
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

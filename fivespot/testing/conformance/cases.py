@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import ClassVar
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
 
 import pytest
 
+from fivespot.providers.sdk import Provider
 from fivespot.runtime.client import connect
 from fivespot.runtime.clock import SystemClock, ThreadOffload, system_chance
 
+from .hosting import with_provider
 from .report import Outcome, Report
 from .rules import RULES
 from .running import check_provider
-from .subject import Subject, Timing
+from .subject import Restart, Subject, Timing
 
 __all__ = ["ProviderConformance"]
 
@@ -24,25 +28,29 @@ class ProviderConformance:
     """Tests that a provider conforms. To be subclassed, with a name that pytest collects::
 
         class TestConformance(ProviderConformance):
+            provider = PROVIDER
             subject = Subject(kind="OfficeHours", active={...}, inactive={...}, invalid={...})
 
-    The kind is installed and the provider's controller runs: a class-scoped fixture that the subclass asks for, such
-    as an overridden ``conformance_kubeconfig``, is the place to see to both. All rules are looked at in one run, in a
-    thread with an event loop of its own, before the first test.
+    All rules are looked at in one run, in a thread with an event loop of its own, before the first test.
 
     :cvar subject: the provider under test; or override the fixture ``conformance_subject``.
+    :cvar provider: one written with the SDK, which is installed, run and restarted for the tests. None for one whose
+        kind is installed and whose controller runs by itself; an overridden fixture ``conformance_kubeconfig`` is the
+        place to see to both.
     :cvar timing: how long to wait.
     :cvar namespace: an existing one to work in; None makes one for the run.
     :cvar skip: ids of rules not to look at.
     """
 
     subject: ClassVar[Subject]
+    provider: ClassVar[Provider[Any] | None] = None
     timing: ClassVar[Timing] = Timing()
     namespace: ClassVar[str | None] = None
     skip: ClassVar[tuple[str, ...]] = ()
 
     @pytest.fixture(scope="class")
-    def conformance_kubeconfig(self) -> str:
+    @classmethod
+    def conformance_kubeconfig(cls) -> str:
         """The kubeconfig of the server to run against: what ``KUBECONFIG`` says, or the tests are skipped."""
         found = os.environ.get("KUBECONFIG", "")
         if not found:
@@ -50,12 +58,14 @@ class ProviderConformance:
         return found
 
     @pytest.fixture(scope="class")
-    def conformance_subject(self) -> Subject:
+    @classmethod
+    def conformance_subject(cls) -> Subject:
         """The provider under test."""
-        return self.subject
+        return cls.subject
 
     @pytest.fixture(scope="class")
-    def conformance_report(self, conformance_kubeconfig: str, conformance_subject: Subject) -> Report:
+    @classmethod
+    def conformance_report(cls, conformance_kubeconfig: str, conformance_subject: Subject) -> Report:
         """The outcome of the one run."""
 
         async def run() -> Report:
@@ -68,15 +78,24 @@ class ProviderConformance:
                 chance=chance,
                 offload=ThreadOffload(),
             )
+            check = partial(
+                check_provider,
+                client=connection.client,
+                clock=clock,
+                chance=chance,
+                namespace=cls.namespace,
+                timing=cls.timing,
+                skip=cls.skip,
+            )
+
+            async def work(restart: Restart) -> Report:
+                return await check(replace(conformance_subject, restart=restart))
+
             async with connection:
-                return await check_provider(
-                    conformance_subject,
-                    connection.client,
-                    clock=clock,
-                    chance=chance,
-                    namespace=self.namespace,
-                    timing=self.timing,
-                    skip=self.skip,
+                if cls.provider is None:
+                    return await check(conformance_subject)
+                return await with_provider(
+                    cls.provider, connection.client, work, clock=clock, kubeconfig=conformance_kubeconfig
                 )
 
         # A thread: the loop that pytest plugins keep for this one is not to be replaced.

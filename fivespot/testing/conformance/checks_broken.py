@@ -22,7 +22,7 @@ def _admitted(rig: Rig) -> None:
     if rig.subject.invalid is None:
         raise UnjudgedError("no invalid spec was given")
     if rig.refusal:
-        raise UnjudgedError(f"the invalid spec is refused at admission already: {rig.refusal}")
+        raise UnjudgedError("the invalid spec is refused at admission already")
 
 
 async def says_what_is_wrong(rig: Rig) -> str | None:

@@ -10,7 +10,7 @@ import yaml
 
 from fivespot.runtime.errors import ConfigError
 
-from .subject import Spec
+from .subject import Spec, Subject
 
 __all__ = ["Samples", "read_samples", "read_spec"]
 
@@ -25,6 +25,23 @@ class Samples:
     inactive: Spec | None = None
     invalid: Spec | None = None
     prerequisites: tuple[Mapping[str, Any], ...] = ()
+
+    def subject(self, kind: str, **more: Any) -> Subject:
+        """What the kit is to be told of a kind.
+
+        :param more: further fields of :class:`~fivespot.testing.conformance.Subject`.
+        :raises ConfigError: a state is missing.
+        """
+        if self.active is None:
+            raise ConfigError(f"{kind}: a spec that is active is needed")
+        return Subject(
+            kind=kind,
+            active=self.active,
+            inactive=self.inactive,
+            invalid=self.invalid,
+            prerequisites=self.prerequisites,
+            **more,
+        )
 
 
 def read_spec(text: str, *, source: str, kind: str) -> Spec:

@@ -25,6 +25,7 @@ from fivespot.runtime.errors import (
 )
 from fivespot.runtime.objects import GroupKind, Key, Resource, group_of
 
+from .grouped import known_error
 from .report import LEFT_OUT, Outcome, Report, Result
 from .rig import Rig, UnjudgedError, ViolationError
 from .rules import RULES, Phase, Rule
@@ -38,6 +39,7 @@ _DEFINITIONS = Resource(
 )
 _LETTERS = "bcdfghjklmnpqrstvwxz"
 _CLEAN_UP = 30.0
+_SAID = 200
 _log = structlog.get_logger(__name__)
 
 
@@ -136,11 +138,10 @@ async def _judge(rig: Rig, skip: Collection[str]) -> list[Result]:
                 outcomes.update({check.result().rule.id: check.result() for check in checks})
             recorder.cancel()
     except BaseExceptionGroup as errors:
-        # One error is what a caller can name; what else broke is a consequence.
-        known, others = errors.split(FivespotError)
-        if known is None or others is not None:
+        error = known_error(errors)
+        if error is None:
             raise
-        raise _first(known) from errors
+        raise error from errors
     return [outcomes[rule.id] for rule in RULES]
 
 
@@ -207,7 +208,7 @@ async def _refusal(rig: Rig, client: Client, name: str, spec: Spec) -> str:
     try:
         await client.create(rig.resource, rig.body(name, spec), dry_run=True)
     except (InvalidError, BadRequestError) as error:
-        return error.message
+        return error.message if len(error.message) <= _SAID else f"{error.message[:_SAID]}..."
     return ""
 
 
@@ -250,11 +251,3 @@ async def _remove(client: Client, resource: Resource, key: Key) -> None:
     except NotFoundError:
         return
     await client.delete(resource, key, uid=obj.head.uid)
-
-
-def _first(errors: BaseExceptionGroup[FivespotError]) -> FivespotError:
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, FivespotError)
-    return error

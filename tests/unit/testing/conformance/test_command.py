@@ -52,6 +52,7 @@ def invoke(monkeypatch: pytest.MonkeyPatch, *arguments: str, outcome: Outcome = 
     monkeypatch.setattr("fivespot.runtime.client.connect", connect)
     monkeypatch.setattr("fivespot.testing.conformance.check_provider", ran)
     monkeypatch.setattr("fivespot.runtime.telemetry.configure", lambda *_: None)
+    monkeypatch.setattr("structlog.configure", lambda **_: None)
     return ran, CliRunner().invoke(cli, ["conformance", *arguments])
 
 
