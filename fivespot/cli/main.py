@@ -20,6 +20,7 @@ _COMMANDS = {
     "manager": ("fivespot.cli.manager:manager", "Run controllers against a cluster."),
     "crds": ("fivespot.cli.crds_command:crds", "Write the CustomResourceDefinitions."),
     "conformance": ("fivespot.cli.conformance:conformance", "Check a schedule provider from outside."),
+    "new-provider": ("fivespot.cli.new_provider:new_provider", "Write the project of a new schedule provider."),
     "version": ("fivespot.cli.main:version", "Show the versions of fivespot and its time zone data."),
 }
 """Name -> where it lives and its line in the help, so that the help imports nothing."""
