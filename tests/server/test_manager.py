@@ -9,16 +9,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from controlplane import ControlPlane, read_crds, select
+from fivespot.cli.options import CONTROLLERS
 from harness import MANAGER_USER, MANIFESTS, SYSTEM_NAMESPACE, ManagerProcess, install
 from harness.waiting import eventually
 from support import make_namespace
-from support.machines import machine, schedule
+from support.machines import MACHINE, machine, schedule
+from support.scene import MACHINES
 
 LEASE = ("coordination.k8s.io/v1", "Lease", "5spot-leader", SYSTEM_NAMESPACE)
 ELECTION = ("--enable-leader-election", "--lease-duration-secs", "4", "--lease-renew-deadline-secs", "3",
@@ -60,9 +63,7 @@ def test_one_leads_the_other_stands_by_ready_and_takes_over_from_a_stopped_and_f
         assert second.health("/readyz")[0] == 200, "a synced standby is ready"
         lease = plane.api.get(*LEASE)
         assert lease["spec"]["holderIdentity"] == "pod-1"
-        assert lease["metadata"]["annotations"] == {
-            "5spot.finos.org/reconcilers": "scheduledmachine,timebasedspotschedule"
-        }
+        assert lease["metadata"]["annotations"] == {"5spot.finos.org/reconcilers": ",".join(sorted(CONTROLLERS))}
 
         stopped = time.monotonic()
         assert first.stop() == 0
@@ -133,13 +134,34 @@ def test_a_dry_run_decides_and_writes_nothing(plane: ControlPlane) -> None:
     plane.api.create(schedule("hours", namespace, always))
     plane.api.create(machine("web", namespace))
     mark = plane.audit_log.mark()
+
     with ManagerProcess(plane, "--dry-run", *ELECTION) as process:
-        time.sleep(3)
-        plans: list[dict[str, Any]] = process.debug("plans")
+
+        def decided() -> bool:
+            plans: list[dict[str, Any]] = process.debug("plans")
+            return f"{namespace}/web" in {plan["object"] for plan in plans}
+
+        eventually(decided, 20, what="it has decided")
         assert process.stop() == 0
-    assert f"{namespace}/web" in {plan["object"] for plan in plans}
     writes = [event for event in plane.audit(since=mark) if event["verb"] in WRITES]
     assert not select(writes, user=MANAGER_USER)
+
+
+def test_on_uvloop_it_works_over_a_restart_of_the_server_and_stops_in_order(plane: ControlPlane) -> None:
+    namespace = make_namespace(plane.api, "uvloop")
+    always = {"daysOfWeek": ["mon-sun"], "hoursOfDay": ["0-23"]}
+    plane.api.create(schedule("hours", namespace, always))
+    made = partial(plane.api.find, *MACHINES, "web", namespace)
+    with candidate(plane, "pod-1", "--event-loop", "uvloop") as process:
+        assert "/uvloop/" in Path(f"/proc/{process.pid}/maps").read_text(), "it really runs on it"
+        plane.api.create(machine("web", namespace, gracefulShutdownTimeout="0s"))
+        eventually(lambda: made() is not None, 20, what="a machine")
+        plane.restart_apiserver()
+        plane.api.patch(*MACHINE, "web", namespace, {"spec": {"enabled": False}})
+        eventually(lambda: made() is None, 30, what="no machine")
+        assert process.health("/readyz")[0] == 200
+        assert process.stop() == 0
+    assert holder(plane) == ""
 
 
 def test_without_its_definitions_the_manager_waits_says_so_and_begins_when_they_come(

@@ -19,8 +19,9 @@ __all__ = ["REQUEST_LIMITS", "WATCH_LIMITS", "Reader"]
 
 REQUEST_LIMITS: Final = Limits(connect=10.0, read=35.0, total=60.0)
 """An answer may take as long as the slowest admission webhook may (30 s); the server itself gives up after 60 s."""
-WATCH_LIMITS: Final = Limits(connect=10.0, read=90.0, total=None)
-"""Bookmarks come about once a minute, so a watch that is silent for longer has lost its connection."""
+WATCH_LIMITS: Final = Limits(connect=5.0, read=90.0, total=None)
+"""Bookmarks come about once a minute, so a watch that is silent for longer has lost its connection. One that cannot
+connect is tried again for ever, and soon, lest a try from before the network healed is waited for."""
 
 _FAILURE_BODY_LIMIT: Final = 64 * 1024
 _RELISTS: Final = 3

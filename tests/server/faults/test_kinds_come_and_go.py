@@ -23,8 +23,8 @@ from support.scene import MACHINES
 KINDS = 20
 EACH = 3
 """Machines per kind that comes and goes."""
-STANDING = 200
-"""Machines of a kind that stays; every second is active."""
+STANDING = 440
+"""Machines of a kind that stays; every second is active. With those that pass there are 500."""
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 MIB = 1024 * 1024
 GROWTH_MIB = 12.0

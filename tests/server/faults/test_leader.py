@@ -126,8 +126,7 @@ def test_a_leader_cut_off_stops_before_its_lease_can_be_taken_and_leads_again_wh
 
     healed = time.monotonic()
     if fault == "everything":
-        # What was open before is answered with resets, as by a router that has forgotten it.
-        proxy.cut()
+        # What was open before stays as dead as it was, and nothing will ever say so.
         proxy.heal()
     else:
         proxy.release()
@@ -143,7 +142,10 @@ def test_a_leader_cut_off_stops_before_its_lease_can_be_taken_and_leads_again_wh
     assert first.exit_code is None
     mark = len(proxy.seen)
     scene.active(False)
-    scene.wait_gone(30)
+    told = time.monotonic()
+    # Its watches would find out after the idle limit of 90 seconds; it opened them anew when it lost contact.
+    scene.wait_gone(20)
+    MEASURED.info("acts on what it sees after: %.2f s", time.monotonic() - told)
     assert any(seen.method == "DELETE" for seen in proxy.seen[mark:]), "and it is the first that works"
 
 

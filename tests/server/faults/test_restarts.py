@@ -25,9 +25,6 @@ from support.scene import CHILDREN, MACHINES
 EACH = 50
 """Machines per namespace."""
 RESTARTS = 10
-RESTARTS_AT_LEAST = 3
-RESTART_SECONDS = 50.0
-"""No restart begins later than this after the first."""
 WORK_SECONDS = 4.0
 """How long a kill waits for work that it can interrupt."""
 SLACK = 12
@@ -170,10 +167,9 @@ def test_servers_killed_again_and_again_under_churn_lose_nothing_and_leave_nothi
 
         churn = Churn(provider, {name: active[name] for name in changing}, seed=7)
         churn.start()
-        began = time.monotonic()
         took: list[float] = []
         interrupted = 0
-        while len(took) < RESTARTS and time.monotonic() - began < RESTART_SECONDS:
+        for _ in range(RESTARTS):
             before = plane.audit_log.mark()
             took.append(restart(plane, chance))
             if len(took) == 2:
@@ -185,7 +181,6 @@ def test_servers_killed_again_and_again_under_churn_lose_nothing_and_leave_nothi
         churn.stop()
         seconds = ", ".join(f"{each:.1f}" for each in took)
         MEASURED.info("restarts: %d, at work: %d, flips: %d, after: %s s", len(took), interrupted, churn.flips, seconds)
-        assert len(took) >= RESTARTS_AT_LEAST
         assert interrupted
 
         ended = time.monotonic()
