@@ -1,55 +1,83 @@
-"""B6.4, B3.4 and B1.7 with the real Cluster API: its webhooks down, and all of it uninstalled."""
+"""B2.7, B6.4, B3.4 in a world of their own: taints with the feature gate on; Cluster API down, and then uninstalled.
+
+One test for three rows, because each needs a world that no other test can share, and the last one ends it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from controlplane import FAST_GATES
 from support.clusterapi import World
 from support.live import LiveScene
+from support.machines import taint
 
-OUTAGE_TRIES = 2
-"""Retries that are let pass while the webhooks are down. Nothing in what is asserted depends on how long it lasts: the
-contract has no waiting time that begins with it."""
+TAINT = "example.com/spot"
 
 
-def test_b6_4_b3_4_cluster_api_may_be_down_come_back_and_be_uninstalled(own_world: Callable[..., World]) -> None:
-    world = own_world()
-    core = world.plane.cluster_api
-    running = LiveScene(world, world.namespace("running"), "running")
-    ending = LiveScene(world, running.namespace, "ending")
-    coming = LiveScene(world, running.namespace, "coming")
-    machines = [running.run(), ending.run()]
+def test_b2_7_b6_4_b3_4_taints_reach_the_node_and_cluster_api_may_go_down_come_back_and_be_uninstalled(
+    own_world: Callable[..., World],
+) -> None:
+    world = own_world(feature_gates={**FAST_GATES, "MachineTaintPropagation": True})
+    namespace = world.namespace("outage")
+    running, ending, coming = (LiveScene(world, namespace, name) for name in ("running", "ending", "coming"))
+    running.create(nodeTaints=[taint(TAINT, value="true"), taint(TAINT, "NoExecute")])
+    ending.run()
     coming.create(active=False)
     coming.wait_phase("Inactive")
+    running.wait_ready()
+    taints_reach_the_node(running)
+    while_its_webhooks_are_down_states_are_held(world, running, ending, coming)
+    world.plane.cluster_api.start()
+    coming.wait_ready(90)
+    ending.wait_phase("Inactive", "ScheduleInactive")
+    ending.wait_gone()
+    without_it_machines_are_errors_and_deletions_end(world, running, ending, coming)
 
-    core.stop()
-    # A restart must not need the conversion webhook: Machines are read at the version that is stored.
+
+def taints_reach_the_node(scene: LiveScene) -> None:
+    def tainted() -> bool:
+        node = scene.node()
+        assert node is not None
+        found = {(t["key"], t.get("value", ""), t["effect"]) for t in node["spec"].get("taints", [])}
+        return {(TAINT, "true", "NoSchedule"), (TAINT, "", "NoExecute")} <= found
+
+    scene.until(tainted, what="the Node carries the taints")
+    # They are to be there always: what somebody takes off comes back.
+    scene.api.patch("v1", "Node", scene.node_name, None, {"spec": {"taints": []}})
+    scene.until(tainted, what="the Node carries them again")
+
+
+def while_its_webhooks_are_down_states_are_held(
+    world: World, running: LiveScene, ending: LiveScene, coming: LiveScene
+) -> None:
+    """Nothing here depends on how long it lasts: no waiting time of the contract begins with an outage."""
+    before = running.machine()["metadata"]["uid"]
+    world.plane.cluster_api.stop()
+    # Nor does a start need the conversion webhook: Machines are read at the version that is stored.
     world.manager.restart()
     ending.active(False)
     coming.active(True)
     ending.until(lambda: "deletionTimestamp" in ending.machine()["metadata"], what="the deletion is asked for")
     ending.wait_phase("ShuttingDown", "NodeDraining")
-    status = coming.wait_phase("Error", "MachineCreationFailed", 60)
-    assert "webhook" in status["message"], status["message"]
+    coming.wait_message("webhook", 60)
     assert coming.condition("Reconciling")["status"] == "True", "it passes without anybody's help"
     assert coming.condition("Stalled") == {}
     assert coming.find_machine() is None
     assert running.status["phase"] == "Active"
     assert running.status["ready"] is True
-    assert running.machine()["metadata"]["uid"] == machines[0]["metadata"]["uid"]
+    assert running.machine()["metadata"]["uid"] == before
 
-    core.start()
-    coming.wait_ready(90)
-    ending.wait_phase("Inactive", "ScheduleInactive")
-    ending.wait_gone()
 
-    core.uninstall()
-    status = running.wait_phase("Error", "MachineCreationFailed", 60)
+def without_it_machines_are_errors_and_deletions_end(world: World, *scenes: LiveScene) -> None:
+    wanted = scenes[0]
+    world.plane.cluster_api.uninstall()
+    status = wanted.wait_phase("Error", "MachineCreationFailed", 60)
     assert "Cluster API is not installed" in status["message"]
-    assert running.condition("Stalled")["status"] == "True"
-    # Without it there can be no children, so nothing holds a deletion.
-    for scene in (running, ending, coming):
+    assert wanted.condition("Stalled")["status"] == "True"
+    # There can be no children, so nothing holds a deletion.
+    for scene in scenes:
         scene.delete()
-    for scene in (running, ending, coming):
+    for scene in scenes:
         scene.until(lambda scene=scene: scene.find() is None, what=f"{scene.name} is gone")  # type: ignore[misc]
     assert world.manager.running

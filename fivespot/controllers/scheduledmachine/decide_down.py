@@ -19,6 +19,9 @@ __all__ = ["FINALIZER_TIMEOUT", "decide_down"]
 
 FINALIZER_TIMEOUT = "FinalizerCleanupTimeout"
 
+_ORPHAN = "orphan"
+"""The garbage collector's finalizer: whoever deleted the object wants its dependents left (``--cascade=orphan``)."""
+
 _NO_DRAIN = ((EXCLUDE_DRAIN, ""), (EXCLUDE_VOLUMES, ""))
 _SETTLED = {
     Want.KILLED: (Phase.TERMINATED, "the kill switch is on; clear it to let the schedule decide again"),
@@ -34,6 +37,10 @@ def decide_down(s: Snapshot, belief: Belief, want: Want) -> Plan:
 
 
 def _take_away(s: Snapshot, belief: Belief, want: Want) -> Plan:
+    if s.head.deleting and _ORPHAN in s.head.finalizers:
+        # Decided at the first sight of the deletion: later, the collector has taken our name off the Machine, or is
+        # about to, and a cache cannot tell which.
+        return replace(_settled(s, belief, want), message="deleted with its machine to be left as it is")
     capi = s.world.capi
     if capi.installed is Known.NO:
         # B3.4: without Cluster API there can be no children.

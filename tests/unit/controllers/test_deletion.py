@@ -6,9 +6,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
-from fivespot.api import Phase
+from fivespot.api import Phase, names
 from fivespot.contract import Reading
 from fivespot.controllers.scheduledmachine.children import EXCLUDE_DRAIN
 from fivespot.controllers.scheduledmachine.decide import decide
@@ -49,6 +50,12 @@ LEFT = (child(Slot.BOOTSTRAP), child(Slot.INFRASTRUCTURE))
 
 def deleted(reading: Reading = UP, *, ago: float = 1.0, **changes: Any) -> Snapshot:
     return snapshot(reading, **({"head": head(deleted=at(seconds=ago))} | changes))
+
+
+def test_b3_2_deleted_with_its_dependents_to_be_left_it_touches_nothing_and_lets_go() -> None:
+    orphaned = msgspec.structs.replace(head(deleted=at(seconds=1)), finalizers=("orphan", names.FINALIZER))
+    plan = decide(deleted(head=orphaned, machine=ready_machine(), children=LEFT))
+    assert plan.steps == (DropFinalizer(),)
 
 
 @pytest.mark.parametrize("reading", [UP, DOWN, LOST, BLIND], ids=["up", "down", "lost", "blind"])
