@@ -138,6 +138,8 @@ RIGHTS = [
     ("patch", "spotschedules.5spot.finos.org", "whatever/status", "any/any", False),
     ("patch", "spotschedules.5spot.finos.org", "timebasedspotschedules/status", "any/any", True),
     ("patch", "spotschedules.5spot.finos.org", "timebasedspotschedules", "any/any", False),
+    ("patch", "spotschedules.5spot.finos.org", "capitalmarketsschedules/status", "any/any", True),
+    ("patch", "spotschedules.5spot.finos.org", "capitalmarketsschedules", "any/any", False),
     ("create", "events.k8s.io", "events", "any/", True),
     ("get", "", "secrets", "any/any", False),
     ("list", "", "pods", "/", False),

@@ -148,6 +148,41 @@ def test_the_time_based_kind_has_the_existing_names_columns_and_defaults() -> No
     assert status["properties"]["nextTransitionTime"]["nullable"] is True
 
 
+def test_the_market_kind_has_the_existing_names_columns_and_defaults() -> None:
+    definition = shipped_provider("CapitalMarketsSchedule").definition()
+    assert definition["metadata"] == {
+        "name": "capitalmarketsschedules.spotschedules.5spot.finos.org",
+        "labels": {"clusterctl.cluster.x-k8s.io": "", "clusterctl.cluster.x-k8s.io/move": ""},
+    }
+    assert definition["spec"]["names"]["shortNames"] == ["cms"]
+    assert definition["spec"]["versions"][0]["name"] == "v1alpha1"
+    assert columns_of(definition, wide=False) == [
+        ("Active", "boolean", ".status.active"),
+        ("Timezone", "string", ".spec.timezone"),
+        ("NextTransition", "string", ".status.nextTransitionTime"),
+        ("Age", "date", ".metadata.creationTimestamp"),
+    ]
+    spec, status = (schema_of(definition)["properties"][part] for part in ("spec", "status"))
+    assert {name: field["default"] for name, field in spec["properties"].items() if "default" in field} == {
+        "timezone": "UTC",
+        "sessions": [],
+        "holidays": [],
+        "earlyCloses": [],
+        "breaks": "Keep",
+    }
+    assert "required" not in spec
+    session = spec["properties"]["sessions"]["items"]
+    assert [session["properties"][name]["default"] for name in ("daysOfWeek", "hoursOfDay")] == [[], []]
+    assert "required" not in session
+    early = spec["properties"]["earlyCloses"]["items"]
+    assert early["required"] == ["date"]
+    assert (early["properties"]["closeHour"]["minimum"], early["properties"]["closeHour"]["maximum"]) == (0, 23)
+    # Entries may repeat: of those for one date the first counts.
+    assert not {"x-kubernetes-list-type"} & set(spec["properties"]["earlyCloses"])
+    assert spec["properties"]["holidays"]["maxItems"] == 366
+    assert status["properties"]["active"]["default"] is False
+
+
 def fields(schema: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, member in schema.get("properties", {}).items():
         yield f"{path}.{name}", member
@@ -196,7 +231,7 @@ def grant(groups: str, resources: str, verbs: str) -> set[tuple[str, str, str]]:
 
 def test_the_machine_controller_has_exactly_its_rights() -> None:
     assert rules_of("rbac/scheduledmachine-controller.yaml") == (
-        grant("5spot.finos.org", "scheduledmachines", "get list watch patch")
+        grant("5spot.finos.org", "scheduledmachines", "list watch patch")
         | grant("5spot.finos.org", "scheduledmachines/status", "patch")
         | grant("5spot.finos.org", "scheduledmachines/finalizers", "update")
         | grant("cluster.x-k8s.io", "machines", "get list watch create patch delete")
@@ -206,17 +241,21 @@ def test_the_machine_controller_has_exactly_its_rights() -> None:
             "*",
             "get list watch create delete",
         )
-        | grant("spotschedules.5spot.finos.org", "*", "get list watch")
+        | grant("spotschedules.5spot.finos.org", "*", "list watch")
     )
 
 
 def test_the_other_roles_have_exactly_their_rights() -> None:
     assert rules_of("rbac/timebasedspotschedule-controller.yaml") == (
-        grant("spotschedules.5spot.finos.org", "timebasedspotschedules", "get list watch")
+        grant("spotschedules.5spot.finos.org", "timebasedspotschedules", "list watch")
         | grant("spotschedules.5spot.finos.org", "timebasedspotschedules/status", "patch")
     )
+    assert rules_of("rbac/capitalmarketsschedule-controller.yaml") == (
+        grant("spotschedules.5spot.finos.org", "capitalmarketsschedules", "list watch")
+        | grant("spotschedules.5spot.finos.org", "capitalmarketsschedules/status", "patch")
+    )
     assert rules_of("rbac/manualschedule-controller.yaml") == (
-        grant("spotschedules.5spot.finos.org", "*", "get list watch")
+        grant("spotschedules.5spot.finos.org", "*", "list watch")
         | grant("spotschedules.5spot.finos.org", "manualschedules/status", "patch")
     )
     assert rules_of("rbac/runtime.yaml") == (

@@ -1,0 +1,86 @@
+"""What the definition takes at admission, the calendar can read: a schedule that was accepted never fails later."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fivespot.api import InvalidObject, validate
+from fivespot.providers.capitalmarkets.provider import PROVIDER
+from fivespot.providers.capitalmarkets.spec import CapitalMarketsScheduleSpec
+from fivespot.schedule import ScheduleError
+from fivespot.schedule.market import read_calendar
+
+Json = dict[str, Any]
+
+ROOT = PROVIDER.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+SPEC = ROOT["properties"]["spec"]["properties"]
+SESSION = SPEC["sessions"]["items"]["properties"]
+
+
+def texts(schema: Json) -> st.SearchStrategy[str]:
+    """Texts that the field's own rule takes."""
+    (pattern,) = (
+        found[1]
+        for rule in schema["x-kubernetes-validations"]
+        if (found := re.search(r"matches\(r'(.*)'\)$", rule["rule"]))
+    )
+    longest = schema["maxLength"]
+    return st.from_regex(re.compile(pattern, re.ASCII), fullmatch=True).filter(lambda text: len(text) <= longest)
+
+
+days = st.lists(texts(SESSION["daysOfWeek"]["items"]), max_size=2)
+hours = st.lists(texts(SESSION["hoursOfDay"]["items"]), max_size=2)
+opens, closes = texts(SESSION["open"]), texts(SESSION["close"])
+dates = st.dates(date(1000, 1, 1), date(8999, 12, 31)).map(str)
+breaks = st.lists(st.fixed_dictionaries({"start": opens, "end": closes}), max_size=1)
+sessions = st.one_of(
+    st.fixed_dictionaries({}, optional={"daysOfWeek": days, "hoursOfDay": hours}),
+    st.fixed_dictionaries(
+        {"daysOfWeek": days, "open": opens, "close": closes}, optional={"breaks": breaks, "hoursOfDay": hours}
+    ),
+)
+specs = st.fixed_dictionaries(
+    {},
+    optional={
+        "timezone": st.sampled_from(["UTC", "America/New_York", "Asia/Hong_Kong", "Etc/GMT+12"]),
+        "sessions": st.lists(sessions, max_size=2),
+        "holidays": st.lists(dates, max_size=2),
+        "earlyCloses": st.lists(
+            st.fixed_dictionaries(
+                {"date": dates}, optional={"closeHour": st.integers(-1, 24), "close": texts(SESSION["open"])}
+            ),
+            max_size=2,
+        ),
+        "lateOpens": st.lists(st.fixed_dictionaries({"date": dates, "open": opens}), max_size=2),
+        "specialSessions": st.lists(
+            st.fixed_dictionaries({"date": dates, "open": opens, "close": closes}, optional={"breaks": breaks}),
+            max_size=2,
+        ),
+        "breaks": st.sampled_from(["Keep", "GiveBack", "keep"]),
+    },
+)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(specs)
+def test_the_model_accepts_what_the_calendar_can_read_and_nothing_else(spec: Json) -> None:
+    try:
+        accepted = validate(CapitalMarketsScheduleSpec, spec)
+    except InvalidObject:
+        accepted = None
+    try:
+        read_calendar(spec)
+    except ScheduleError:
+        assert accepted is None, "admission would take what the provider has to refuse"
+    else:
+        assert accepted is not None, "admission would refuse what makes sense"
+
+
+def test_defaults_of_the_model_are_those_of_the_reader() -> None:
+    read = validate(CapitalMarketsScheduleSpec, {}).model_dump(by_alias=True, exclude_none=True)
+    assert read_calendar(read) == read_calendar({})
