@@ -9,7 +9,7 @@ from typing import Final
 
 from fivespot.runtime.objects import rfc3339
 
-from .subject import Spec, Subject
+from .subject import Soon, Spec, Subject
 
 __all__ = ["SHIPPED"]
 
@@ -22,6 +22,19 @@ def _valid_until(now: datetime) -> tuple[Spec, datetime]:
     ends = (now + _AHEAD).replace(microsecond=0)
     return {**_ALWAYS, "validUntil": rfc3339(ends)}, ends
 
+
+def _overridden(base: Spec) -> Soon:
+    """An override that ends within seconds, over a spec that is inactive."""
+
+    def soon(now: datetime) -> tuple[Spec, datetime]:
+        ends = (now + _AHEAD).replace(microsecond=0)
+        return {**base, "overrides": [{"name": "conformance", "active": True, "until": rfc3339(ends)}]}, ends
+
+    return soon
+
+
+_NO_SESSIONS = {"timezone": "UTC", "sessions": []}
+_OFF = {"enabled": False}
 
 SHIPPED: Final[Mapping[str, Subject]] = MappingProxyType(
     {
@@ -37,14 +50,16 @@ SHIPPED: Final[Mapping[str, Subject]] = MappingProxyType(
             Subject(
                 kind="CapitalMarketsSchedule",
                 active={"timezone": "UTC", "sessions": [_ALWAYS]},
-                inactive={"timezone": "UTC", "sessions": []},
+                inactive=_NO_SESSIONS,
                 invalid={"timezone": _NO_ZONE, "sessions": [_ALWAYS]},
+                soon=_overridden(_NO_SESSIONS),
             ),
             Subject(
                 kind="ManualSchedule",
                 active={"enabled": True},
-                inactive={"enabled": False},
+                inactive=_OFF,
                 invalid={"base": {"kind": "ManualSchedule", "name": "conformance-nowhere"}},
+                soon=_overridden(_OFF),
             ),
         )
     }
