@@ -143,6 +143,10 @@ INDEX: dict[str, Entries] = {
     ),
     "B1.1": (
         *_in(
+            "tests/e2e/test_life.py",
+            "test_b1_1_b4_2_a_wanted_machine_is_adopted_runs_and_is_mirrored",
+        ),
+        *_in(
             "tests/server/contract/test_b1_up.py",
             "test_b1_1_a_wanted_machine_is_created_and_reported_active",
             "test_b1_1_the_machine_comes_last_and_pending_is_never_written",
@@ -157,6 +161,10 @@ INDEX: dict[str, Entries] = {
         ),
     ),
     "B1.3": (
+        *_in(
+            "tests/e2e/test_life.py",
+            "test_b1_3_b1_21_flips_in_quick_succession_converge_with_one_machine_at_a_time",
+        ),
         *_in(
             "tests/server/contract/test_b1_up.py",
             "test_b1_3_b1_4_b7_1_a_machine_deleted_by_other_hands_is_replaced_after_a_wait",
@@ -220,6 +228,11 @@ INDEX: dict[str, Entries] = {
     ),
     "B1.10": (
         *_in(
+            "tests/e2e/test_life.py",
+            "test_b1_10_b2_1_cluster_api_deletes_the_others_after_the_machine",
+            "test_b1_10_an_infrastructure_that_takes_its_time_keeps_everything_until_it_is_gone",
+        ),
+        *_in(
             "tests/server/contract/test_b1_down.py",
             "test_b1_9_b1_10_when_grace_is_over_the_machine_goes_and_in_between_nothing_is_written",
             "test_b1_10_b1_12_a_machine_out_of_schedule_is_deleted_and_then_what_is_left",
@@ -245,6 +258,10 @@ INDEX: dict[str, Entries] = {
         ),
     ),
     "B1.14": (
+        *_in(
+            "tests/e2e/test_kill.py",
+            "test_b2_6_b1_14_killed_it_goes_without_drain_and_without_grace",
+        ),
         *_in(
             "tests/server/contract/test_b1_killed.py",
             "test_b1_14_b1_15_killed_it_goes_at_once_without_grace_or_drain",
@@ -289,6 +306,10 @@ INDEX: dict[str, Entries] = {
     ),
     "B1.21": (
         *_in(
+            "tests/e2e/test_life.py",
+            "test_b1_3_b1_21_flips_in_quick_succession_converge_with_one_machine_at_a_time",
+        ),
+        *_in(
             "tests/server/contract/test_b1_down.py",
             "test_b1_9_b1_21_wanted_again_during_grace_nothing_was_touched",
             "test_b1_21_grace_counts_from_when_down_was_first_wanted",
@@ -330,6 +351,14 @@ INDEX: dict[str, Entries] = {
         ),
     ),
     "B2.1": (
+        *_in(
+            "tests/e2e/test_life.py",
+            "test_b1_10_b2_1_cluster_api_deletes_the_others_after_the_machine",
+        ),
+        *_in(
+            "tests/e2e/test_versions.py",
+            "test_b2_1_either_version_serves_for_everything_with_its_own_form_of_references",
+        ),
         *_in(
             "tests/server/contract/test_b2_version.py",
             "test_b2_1_the_three_objects_have_our_name_and_marks_and_only_the_machine_an_owner",
@@ -376,6 +405,15 @@ INDEX: dict[str, Entries] = {
     ),
     "B2.5": (
         *_in(
+            "tests/e2e/test_drain.py",
+            "test_b2_5_a_budget_holds_the_drain_until_the_timeout_and_then_the_machine_goes",
+            "test_b2_5_a_drain_goes_on_once_the_budget_allows_it",
+            "test_b2_5_pods_without_a_budget_are_evicted",
+            "test_b2_5_a_pod_that_does_not_end_is_named",
+            "test_b2_5_a_timeout_of_nothing_does_not_drain_also_with_an_attached_volume",
+            "test_b2_5_an_attached_volume_is_waited_for_until_the_timeout",
+        ),
+        *_in(
             "tests/server/contract/test_b2_drain.py",
             "test_b2_5_the_drain_timeout_is_on_the_machine_from_its_creation",
             "test_b2_5_a_timeout_of_nothing_means_that_nothing_is_drained",
@@ -387,6 +425,12 @@ INDEX: dict[str, Entries] = {
         ),
     ),
     "B2.6": (
+        *_in(
+            "tests/e2e/test_kill.py",
+            "test_b2_6_b1_14_killed_it_goes_without_drain_and_without_grace",
+            "test_b2_6_killed_in_the_middle_of_a_drain_it_waits_no_longer",
+            "test_b2_6_lifecycle_hooks_are_respected_and_named",
+        ),
         *_in(
             "tests/server/contract/test_b2_drain.py",
             "test_b2_6_killed_one_patch_takes_the_drain_away_and_hooks_are_respected",
@@ -463,6 +507,10 @@ INDEX: dict[str, Entries] = {
     ),
     "B4.1": (
         *_in(
+            "tests/e2e/test_life.py",
+            "test_b4_1_what_a_provider_says_of_its_failure_is_in_the_message",
+        ),
+        *_in(
             "tests/server/contract/test_b4_ready.py",
             "test_b4_1_ready_means_settled_as_wanted_and_reconciling_that_it_is_on_the_way",
             "test_b4_1_an_unresolved_schedule_is_loud_though_the_machine_is_held",
@@ -473,6 +521,11 @@ INDEX: dict[str, Entries] = {
         ),
     ),
     "B4.2": (
+        *_in(
+            "tests/e2e/test_life.py",
+            "test_b1_1_b4_2_a_wanted_machine_is_adopted_runs_and_is_mirrored",
+            "test_b4_2_running_means_that_a_node_registered_and_ready_that_it_takes_work",
+        ),
         *_in(
             "tests/server/contract/test_b4_ready.py", "test_b4_2_machine_ready_follows_the_machines_own_ready_condition"
         ),
