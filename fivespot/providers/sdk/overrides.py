@@ -141,16 +141,15 @@ def _advance(
         return replace(entry, open_ended=True)
     if start > now:
         return entry
-    same = known is not None and known.until == override.until
-    if known is not None and same and known.settled:
+    if known is not None and known.until == override.until and known.settled:
         entry = replace(entry, end=known.end, open_ended=known.open_ended, base=known.base)
         if entry.end is None and entry.base is not None and base is not None and base.active is not entry.base:
             return replace(entry, end=now.replace(microsecond=0), base=None)
         return entry
     if base is None or base.final:
         return entry
-    # Somebody who changes the end of an override that holds already means the next change from now on.
-    fixed = rule(start if known is None or same or known.state is State.PENDING else now)
+    # For one that holds already, whose end was changed or could not be told, it is the next change from now on.
+    fixed = rule(start if known is None or known.state is State.PENDING else now)
     if fixed.until is not None:
         return replace(entry, end=fixed.until)
     return replace(entry, open_ended=True) if fixed.foreseen else replace(entry, base=base.active)

@@ -23,7 +23,7 @@ from .definition import Provider
 from .looking import Looking
 from .override_memory import read_memory
 from .overrides import Folded, fold
-from .status import broken_status, decided_status, stored_active, stored_overridden, stored_since
+from .status import broken_status, decided_status, only_words, stored_active, stored_overridden, stored_since
 from .verdict import Note, Verdict
 from .writing import StatusWriter
 
@@ -32,6 +32,9 @@ __all__ = ["ProviderReconciler"]
 LONGEST_SLEEP: Final = 43_200.0
 """Seconds after which even a quiet schedule is looked at again. Clocks that are set are noticed elsewhere; this is for
 notes of decisions, which may look back for a day."""
+WORDS_AT_ONCE: Final = 3.0
+WORDS_INTERVAL: Final = 300.0
+"""Writes of an object that change nothing but a message: so many at once, and one more each so many seconds."""
 _EARLY: Final = 0.001
 _AGAIN: Final = Backoff(base=1.0, cap=300.0)
 """Between decisions that fail."""
@@ -55,13 +58,25 @@ class _Memory:
     """What this process remembers of one object; nothing of it is needed after a restart.
 
     :ivar said: what the provider last decided, and since when; None when it did not yet.
-    :ivar troubled: when decisions began to fail, on the monotonic clock; None while they do not.
+    :ivar troubled: how decisions fail, and since when on the monotonic clock; None while they do not.
+    :ivar words: writes of mere words that are allowed, and when that was counted.
+    :ivar held: whether other words for what is told already wait to be written.
     """
 
     prepared: Prepared
     said: tuple[bool, datetime] | None = None
-    troubled: float | None = None
+    troubled: tuple[tuple[str, str], float] | None = None
     failures: int = 0
+    words: tuple[float, float] = (WORDS_AT_ONCE, 0.0)
+    held: bool = False
+
+    def may_word(self, moment: float) -> bool:
+        """Whether a write of mere words is allowed now, and if so take it."""
+        left, counted = self.words
+        left = min(WORDS_AT_ONCE, left + (moment - counted) / WORDS_INTERVAL)
+        allowed = left >= 1.0
+        self.words = (left - allowed, moment)
+        return allowed
 
 
 class ProviderReconciler(Generic[Spec]):
@@ -139,7 +154,7 @@ class ProviderReconciler(Generic[Spec]):
             memory.troubled, memory.failures = None, 0
             if memory.said is None or memory.said[0] is not base.active:
                 since = context.since if context.active is base.active else None
-                memory.said = (base.active, since or now)
+                memory.said = (base.active, since or now.replace(microsecond=0))
         if not prepared.overrides:
             return found, Folded(base, False, (), (), None)
         rule = self._decider.rule(prepared, base or Verdict(False), now, context)
@@ -185,13 +200,14 @@ class ProviderReconciler(Generic[Spec]):
         now: datetime,
     ) -> Result:
         moment = self._clock.monotonic()
-        if memory.troubled is None:
-            memory.troubled = moment
+        sort = (trouble.reason, trouble.ready)
+        if memory.troubled is None or memory.troubled[0] != sort:
+            memory.troubled = (sort, moment)
             _log.warning(
                 "no verdict", kind=self._provider.kind, object=str(key), reason=trouble.reason, error=trouble.message
             )
         memory.failures += 1
-        quiet = memory.troubled + trouble.patience - moment
+        quiet = memory.troubled[1] + trouble.patience - moment
         if quiet > 0:
             return Result(requeue_after=min(quiet + _EARLY, self._retry(memory, trouble)), phase="Failed")
         await self._broken(key, obj, status, trouble, now, folded)
@@ -216,7 +232,7 @@ class ProviderReconciler(Generic[Spec]):
             ready=trouble.ready,
             memory=folded.memory if folded is not None else None,
         )
-        if await self._write(key, obj, status, wanted):
+        if await self._write(key, obj, status, wanted) and not only_words(status, wanted):
             self._writer.tell(obj, Note(trouble.reason, trouble.message, ""))
         for note in folded.notes if folded is not None else ():
             self._writer.tell(obj, note)
@@ -224,6 +240,11 @@ class ProviderReconciler(Generic[Spec]):
     async def _write(self, key: Key, obj: Object, status: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
         if self._plans is not None:
             self._plans.note(self._provider.name, key, {"status": merge_diff(status, wanted)})
+        memory = self._memory[key]
+        # Words that differ with every decision, such as a measured value in them, are no reason to write as often.
+        memory.held = only_words(status, wanted) and not memory.may_word(self._clock.monotonic())
+        if memory.held:
+            return False
 
         def current() -> bool:
             newest = self._informer.get(key)
@@ -247,6 +268,8 @@ class ProviderReconciler(Generic[Spec]):
             waits += _seconds(now, base.again)
             if folded.overridden:
                 waits += _seconds(now, base.until)
+        if memory.held:
+            waits.append((1.0 - memory.words[0]) * WORDS_INTERVAL + _EARLY)
         if self._provider.poll is not None:
             waits.append(self._provider.poll * self._chance.uniform(0.9, 1.1))
         return min(waits)

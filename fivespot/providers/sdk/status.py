@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from fivespot.api.types import parse_timestamp
-from fivespot.runtime.objects import Condition, find_condition, rfc3339, set_conditions
+from fivespot.runtime.objects import Condition, find_condition, merge_diff, rfc3339, set_conditions
 
 from .override_memory import write_memory
 from .overrides import OVERRIDDEN, Remembered
@@ -22,6 +22,7 @@ __all__ = [
     "INVALID_SPEC",
     "broken_status",
     "decided_status",
+    "only_words",
     "stored_active",
     "stored_overridden",
     "stored_since",
@@ -103,3 +104,19 @@ def broken_status(
         "nextTransitionTime": None,
         "overrides": overrides,
     }
+
+
+def only_words(status: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether the two differ in nothing but messages of conditions."""
+    return bool(merge_diff(status, wanted)) and _wordless(status) == _wordless(wanted)
+
+
+def _wordless(status: Mapping[str, Any]) -> dict[str, Any]:
+    conditions = status.get("conditions")
+    found = {name: value for name, value in status.items() if value is not None and name != "conditions"}
+    found["conditions"] = [
+        {name: value for name, value in condition.items() if name != "message"}
+        for condition in (conditions if isinstance(conditions, list) else ())
+        if isinstance(condition, Mapping)
+    ]
+    return found
