@@ -13,7 +13,7 @@ from pydantic import Field
 from fivespot.api.calendar import DayExpression, EndTime, LocalDate, StartTime, TimeZone, whole_hours
 from fivespot.api.schedule_status import ScheduleStatus
 from fivespot.api.types import ApiModel
-from fivespot.runtime.crd import Cel
+from fivespot.runtime.crd import Cel, undefaulted
 
 KIND: Final = "CapitalMarketsSchedule"
 PLURAL: Final = "capitalmarketsschedules"
@@ -89,9 +89,11 @@ class TradingSession(ApiModel):
         _WITHIN,
     )
 
-    days_of_week: Annotated[list[DayExpression], Field(max_length=16)] = Field(default=[])
+    # Without a default in the schema: in an entry of a list the server would write it into what people and their tools
+    # compare with what they applied.
+    days_of_week: Annotated[list[DayExpression], Field(max_length=16), undefaulted()] = Field(default=[])
     """Days that the session opens on: mon to sun, ranges such as mon-fri, lists with commas."""
-    hours_of_day: Annotated[list[HourExpression], Field(max_length=16)] = Field(default=[])
+    hours_of_day: Annotated[list[HourExpression], Field(max_length=16), undefaulted()] = Field(default=[])
     """Whole hours of those days, 0 to 23; a range such as 9-15 includes its last hour and runs until 15:59. Each hour
     belongs to its own local date."""
     open: StartTime | None = None
