@@ -1,0 +1,205 @@
+"""Bodies of requests: bytes to values, with the limits and the words of the real server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from .status import ApiFault, bad_request, too_large, unsupported_media
+
+__all__ = ["BODY_LIMIT", "Document", "decode", "media_type"]
+
+BODY_LIMIT: Final = 3 * 1024 * 1024
+_READABLE: Final = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+_DEPTH: Final = 500
+_GO_NAMES: Final = {list: "array", str: "string", int: "number", float: "number", bool: "bool"}
+
+
+class Document:
+    """A decoded body.
+
+    :param duplicates: paths of fields that were given twice; the last one counts.
+    """
+
+    __slots__ = ("duplicates", "value")
+
+    def __init__(self, value: Any, duplicates: list[str]) -> None:
+        self.value = value
+        self.duplicates = duplicates
+
+
+class _Broken(Exception):
+    """The text is not JSON or YAML; the message says why."""
+
+
+def media_type(content_type: str) -> str:
+    """The type without its parameters, in lower case."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def check_size(body: bytes) -> None:
+    """Refuse a body of more than 3 MB."""
+    if len(body) > BODY_LIMIT:
+        raise too_large(BODY_LIMIT)
+
+
+def decode(body: bytes, content_type: str, kind: str, *, find_duplicates: bool = True) -> Document:
+    """The object in a body.
+
+    :param kind: named when the body is not understood.
+    :param find_duplicates: costs a second pass in Python.
+    :raises ApiFault: 400, 413 or 415.
+    """
+    check_size(body)
+    media = media_type(content_type) or "application/json"
+    if media not in {"application/json", "application/yaml"}:
+        raise unsupported_media(_READABLE)
+    try:
+        document = _from_yaml(body) if media == "application/yaml" else _from_json(body, find_duplicates)
+    except _Broken as error:
+        raise _unrecognized(kind, f"json parse error: {error}") from None
+    if not isinstance(document.value, dict):
+        name = _GO_NAMES.get(type(document.value), "null")
+        why = f"json parse error: json: cannot unmarshal {name} into Go value of type struct"
+        raise _unrecognized(kind, why)
+    return document
+
+
+def decode_patch(body: bytes, content_type: str) -> Any:
+    """The value in the body of a patch, whatever it is.
+
+    :raises ValueError: it is neither JSON nor, for an apply, YAML.
+    """
+    check_size(body)
+    try:
+        if media_type(content_type).endswith("+yaml") and not body.lstrip().startswith(b"{"):
+            return _from_yaml(body).value
+        return _from_json(body, find_duplicates=False).value
+    except _Broken as error:
+        raise ValueError(str(error)) from None
+
+
+def decode_options(body: bytes) -> dict[str, Any]:
+    """The DeleteOptions in a body, {} when there is none."""
+    if not body.strip():
+        return {}
+    check_size(body)
+    try:
+        value = _from_json(body, find_duplicates=False).value
+    except _Broken:
+        try:
+            value = _from_yaml(body).value
+        except _Broken as error:
+            raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    if not isinstance(value, dict):
+        raise bad_request("couldn't get version/kind; json parse error: the body is not an object")
+    return value
+
+
+def _unrecognized(kind: str, why: str) -> ApiFault:
+    return bad_request(
+        f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; {why}"
+    )
+
+
+def _from_json(body: bytes, find_duplicates: bool) -> Document:
+    duplicates: list[str] = []
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise _Broken(_json_words(body, error)) from None
+    if find_duplicates and isinstance(value, dict):
+        duplicates = _duplicates(body)
+    _check_depth(value)
+    return Document(value, duplicates)
+
+
+def _json_words(body: bytes, error: Exception) -> str:
+    if not body.strip():
+        return "unexpected end of JSON input"
+    if isinstance(error, RecursionError):
+        return "exceeded max depth"
+    return str(error) or "invalid character"
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The members of one object in the order of the text."""
+
+
+def _duplicates(body: bytes) -> list[str]:
+    seen_twice = False
+
+    def remember(pairs: list[tuple[str, Any]]) -> Any:
+        nonlocal seen_twice
+        made = dict(pairs)
+        if len(made) == len(pairs):
+            return made
+        seen_twice = True
+        return made
+
+    # The first pass is cheap and nearly always all there is.
+    json.loads(body, object_pairs_hook=remember)
+    if not seen_twice:
+        return []
+    found: list[str] = []
+    _walk_pairs(json.loads(body, object_pairs_hook=_Pairs), "", found)
+    return sorted(set(found))
+
+
+def _walk_pairs(value: Any, path: str, found: list[str]) -> None:
+    if isinstance(value, _Pairs):
+        names: set[str] = set()
+        for name, member in value:
+            inner = f"{path}.{name}" if path else name
+            if name in names:
+                found.append(inner)
+            names.add(name)
+            _walk_pairs(member, inner, found)
+    elif isinstance(value, list):
+        for number, member in enumerate(value):
+            _walk_pairs(member, f"{path}[{number}]", found)
+
+
+def _check_depth(value: Any) -> None:
+    """Refuse nesting that the recursive walks over an object could not take."""
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > _DEPTH:
+            raise _Broken("exceeded max depth")
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as Kubernetes reads it: no aliases (a small text may unfold without end), dates stay text."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not supported")
+        return super().compose_node(parent, index)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _from_yaml(body: bytes) -> Document:
+    try:
+        value = yaml.load(body, Loader=_Loader)  # noqa: S506 - a subclass of the safe loader
+        # Keys and values that JSON does not have become text or are refused here.
+        value = msgspec.json.decode(msgspec.json.encode(value))
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise _Broken(f"error converting YAML to JSON: {' '.join(str(error).split())}") from None
+    _check_depth(value)
+    return Document(value, [])

@@ -1,0 +1,68 @@
+"""Time and identifiers of the server: injected, so that a seeded run under virtual time repeats exactly."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from datetime import UTC, datetime
+from random import Random
+from typing import Final, Protocol
+
+__all__ = ["Clock", "Ids", "SystemClock", "micro_time", "timestamp"]
+
+_SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""Kubernetes' alphabet for generated names: without vowels, so that no words appear."""
+
+
+class Clock(Protocol):
+    """Where the server reads time. Any object with these two methods will do."""
+
+    def monotonic(self) -> float:
+        """Seconds on the running loop's clock: for limits and bookmarks."""
+        ...
+
+    def now(self) -> datetime:
+        """The wall clock as an aware UTC datetime: for what objects show."""
+        ...
+
+
+class SystemClock:
+    """The loop's clock and the machine's wall clock."""
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+class Ids:
+    """uids and the random parts of generated names.
+
+    :param seed: makes the identifiers of a run repeatable; None draws them from the machine.
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._random = Random(seed)  # noqa: S311 - names, not secrets
+
+    def uid(self) -> str:
+        """A version 4 UUID."""
+        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+
+    def suffix(self) -> str:
+        """Five characters for a generated name."""
+        return "".join(self._random.choices(_SUFFIX_LETTERS, k=5))
+
+    def uniform(self, low: float, high: float) -> float:
+        """A float between the two: spreads the ends of watches."""
+        return self._random.uniform(low, high)
+
+
+def timestamp(moment: datetime) -> str:
+    """A ``metav1.Time``: RFC 3339, UTC, whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_time(moment: datetime) -> str:
+    """A ``metav1.MicroTime``."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

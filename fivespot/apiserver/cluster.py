@@ -1,0 +1,125 @@
+"""The state of one server, and how objects enter and leave the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+from .clock import Clock, Ids, timestamp
+from .jsonpath import JsonPathError, find
+from .kinds import Kind, Registry, Served
+from .schema import apply_defaults, prune
+from .status import not_found
+from .store import Collection, Entry, Store, encode_tail
+
+__all__ = ["Cluster", "Object"]
+
+Object = dict[str, Any]
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Cluster:
+    """Store, kinds, time and identifiers: what every part of the server works on."""
+
+    def __init__(self, clock: Clock, ids: Ids, window: int) -> None:
+        self.clock = clock
+        self.ids = ids
+        self.store = Store(window)
+        self.registry = Registry()
+
+    def now(self) -> str:
+        """The time as objects show it."""
+        return timestamp(self.clock.now())
+
+    def moment(self) -> datetime:
+        """The time."""
+        return self.clock.now()
+
+    def collection(self, kind: Kind) -> Collection:
+        """The stored objects of a kind."""
+        return self.store.collection(*kind.place)
+
+    def find(self, kind: Kind, namespace: str, name: str) -> Entry | None:
+        """A stored object."""
+        return self.collection(kind).entries.get(kind.key(namespace, name))
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Entry:
+        """A stored object.
+
+        :raises ApiFault: 404.
+        """
+        entry = self.find(kind, namespace, name)
+        if entry is None:
+            raise not_found(kind.group, kind.plural, name)
+        return entry
+
+    # -- between stored and served -------------------------------------------------------------------------------
+
+    def decode(self, entry: Entry, kind: Kind, served: Served) -> Object:
+        """A copy of a stored object as a version shows it."""
+        body = kind.from_storage(entry.decode())
+        if entry.epoch != kind.epoch:
+            self._bring_up_to_date(body, kind)
+        if served.name != kind.storage:
+            prune(body, served.whole)
+        return {"apiVersion": kind.api_version(served.name), "kind": kind.kind, **body}
+
+    @staticmethod
+    def _bring_up_to_date(body: Object, kind: Kind) -> None:
+        """Defaults that came with a later schema count for what was stored before it."""
+        stored = kind.versions.get(kind.storage)
+        if stored is not None and kind.custom:
+            prune(body, stored.whole)
+            apply_defaults(body, stored.node)
+
+    def entry(self, kind: Kind, served: Served, body: Object, version: int) -> Entry:
+        """The stored form of an object."""
+        stored = kind.to_storage(body)
+        if served.name != kind.storage:
+            target = kind.versions.get(kind.storage)
+            if target is not None:
+                prune(stored, target.whole)
+                apply_defaults({name: stored[name] for name in stored if name != "metadata"}, target.node)
+        metadata = body["metadata"]
+        owners = metadata.get("ownerReferences")
+        rules = kind.rules
+        return Entry(
+            key=kind.key(metadata.get("namespace", ""), metadata["name"]),
+            uid=metadata["uid"],
+            version=version,
+            tail=encode_tail(stored),
+            labels=metadata.get("labels") or _NOTHING,
+            owners=tuple(owner.get("uid", "") for owner in owners) if owners else (),
+            deleting="deletionTimestamp" in metadata,
+            fields=_selectable(kind, stored) if rules.selectable else _NOTHING,
+            epoch=kind.epoch,
+        )
+
+    def put(self, kind: Kind, served: Served, body: Object) -> Entry:
+        """Store an object under the next version, which the body shows afterwards."""
+        version = self.store.next_version()
+        entry = self.entry(kind, served, body, version)
+        self.store.put(*kind.place, entry)
+        body["metadata"]["resourceVersion"] = str(version)
+        return entry
+
+    def remove(self, kind: Kind, key: str) -> Entry:
+        """Remove a stored object; returns its last state."""
+        return self.store.remove(*kind.place, key)
+
+
+def _selectable(kind: Kind, body: Object) -> Mapping[str, str]:
+    if not kind.custom:
+        return kind.rules.fields(body)
+    found = {}
+    for path in kind.rules.selectable:
+        try:
+            value = find(body, path)
+        except JsonPathError:
+            continue
+        if value is not None:
+            found[path] = str(value).lower() if isinstance(value, bool) else str(value)
+    return found

@@ -1,0 +1,234 @@
+"""Schemas of the built-in kinds: as much of them as clients of this server write and read.
+
+Parts that no controller here looks into (containers, volumes, ...) take anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+__all__ = ["SCHEMAS"]
+
+Schema = Mapping[str, Any]
+
+_TEXT: Final[Schema] = {"type": "string"}
+_INT: Final[Schema] = {"type": "integer"}
+_FLAG: Final[Schema] = {"type": "boolean"}
+_TIME: Final[Schema] = {"type": "string", "format": "date-time", "nullable": True}
+_MICRO: Final[Schema] = {"type": "string", "format": "micro-time", "nullable": True}
+_TEXTS: Final[Schema] = {"type": "object", "additionalProperties": {"type": "string"}}
+_ANY: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def _object(words: str = "", /, **properties: Schema) -> Schema:
+    described = {"description": words} if words else {}
+    return {**described, "type": "object", "properties": properties}
+
+
+def _described(schema: Schema, words: str) -> Schema:
+    return {"description": words, **schema}
+
+
+def _list(items: Schema, *keys: str, unique: bool = False) -> Schema:
+    kind: dict[str, Any] = {"x-kubernetes-list-type": "set"} if unique else {"x-kubernetes-list-type": "atomic"}
+    if keys:
+        kind = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
+    return {"type": "array", "items": items, **kind}
+
+
+_REFERENCE: Final = _object(
+    "A reference to an object.",
+    apiVersion=_TEXT, fieldPath=_TEXT, kind=_TEXT, name=_TEXT, namespace=_TEXT, resourceVersion=_TEXT, uid=_TEXT,
+)  # fmt: skip
+_ATOMIC_REFERENCE: Final = {**_REFERENCE, "x-kubernetes-map-type": "atomic"}
+_NAMED: Final = {**_object(name=_TEXT), "x-kubernetes-map-type": "atomic"}
+_CONDITION: Final = _object(
+    "What is true of the object.",
+    type=_TEXT, status=_TEXT, reason=_TEXT, message=_TEXT,
+    lastTransitionTime=_TIME, lastHeartbeatTime=_TIME, lastProbeTime=_TIME, observedGeneration=_INT,
+)  # fmt: skip
+_CONDITIONS: Final = _list(_CONDITION, "type")
+_SOURCE: Final = _object(component=_TEXT, host=_TEXT)
+_SERIES: Final = _object(count=_INT, lastObservedTime=_MICRO)
+_CONTAINER: Final = {
+    **_object(name=_TEXT, image=_TEXT, command=_list(_TEXT), args=_list(_TEXT)),
+    "x-kubernetes-preserve-unknown-fields": True,
+}
+_TAINT: Final = _object(key=_TEXT, value=_TEXT, effect=_TEXT, timeAdded=_TIME)
+
+
+def _open(schema: Schema) -> Schema:
+    return {**schema, "x-kubernetes-preserve-unknown-fields": True}
+
+
+SCHEMAS: Final[Mapping[str, Schema]] = {
+    "Namespace": _object(
+        "Namespace provides a scope for Names.",
+        spec=_object("Spec defines the behavior of the Namespace.", finalizers=_list(_TEXT)),
+        status=_object("Status describes the current status of a Namespace.", phase=_TEXT, conditions=_CONDITIONS),
+    ),
+    "ConfigMap": _object(
+        "ConfigMap holds configuration data for pods to consume.",
+        binaryData=_described(_TEXTS, "BinaryData contains the binary data, in base64."),
+        data=_described(_TEXTS, "Data contains the configuration data."),
+        immutable=_described(
+            _FLAG, "Immutable, if set to true, ensures that data stored in the ConfigMap cannot be updated."
+        ),
+    ),
+    "Secret": _object(
+        "Secret holds secret data of a certain type.",
+        data=_described(
+            {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}},
+            "Data contains the secret data, in base64.",
+        ),
+        immutable=_described(
+            _FLAG, "Immutable, if set to true, ensures that data stored in the Secret cannot be updated."
+        ),
+        stringData=_described(
+            _TEXTS, "stringData allows specifying non-binary secret data in string form. Write-only."
+        ),
+        type=_described(_TEXT, "Used to facilitate programmatic handling of secret data."),
+    ),
+    "ServiceAccount": _object(
+        "ServiceAccount binds together a name, a principal and a set of secrets.",
+        automountServiceAccountToken=_FLAG,
+        imagePullSecrets=_list(_NAMED),
+        secrets=_list(_REFERENCE, "name"),
+    ),
+    "Lease": _object(
+        "Lease defines a lease concept.",
+        spec=_object(
+            "spec contains the specification of the Lease.",
+            acquireTime=_MICRO,
+            holderIdentity=_described(_TEXT, "holderIdentity contains the identity of the holder of a current lease."),
+            leaseDurationSeconds=_INT,
+            leaseTransitions=_INT,
+            preferredHolder=_TEXT,
+            renewTime=_MICRO,
+            strategy=_TEXT,
+        ),
+    ),
+    "Event": _object(
+        "Event is a report of an event somewhere in the cluster.",
+        action=_TEXT,
+        count=_INT,
+        eventTime=_MICRO,
+        firstTimestamp=_TIME,
+        involvedObject=_described(_ATOMIC_REFERENCE, "The object that this event is about."),
+        lastTimestamp=_TIME,
+        message=_described(_TEXT, "A human-readable description of the status of this operation."),
+        reason=_TEXT,
+        related=_ATOMIC_REFERENCE,
+        reportingComponent=_TEXT,
+        reportingInstance=_TEXT,
+        series=_SERIES,
+        source=_SOURCE,
+        type=_TEXT,
+    ),
+    "events.k8s.io/Event": _object(
+        "Event is a report of an event somewhere in the cluster.",
+        action=_TEXT,
+        deprecatedCount=_INT,
+        deprecatedFirstTimestamp=_TIME,
+        deprecatedLastTimestamp=_TIME,
+        deprecatedSource=_SOURCE,
+        eventTime=_MICRO,
+        note=_TEXT,
+        reason=_TEXT,
+        regarding=_ATOMIC_REFERENCE,
+        related=_ATOMIC_REFERENCE,
+        reportingController=_TEXT,
+        reportingInstance=_TEXT,
+        series=_SERIES,
+        type=_TEXT,
+    ),
+    "Node": _object(
+        "Node is a worker node in Kubernetes.",
+        spec=_open(_object(podCIDR=_TEXT, providerID=_TEXT, taints=_list(_TAINT), unschedulable=_FLAG)),
+        status=_open(
+            _object(
+                addresses=_list(_object(address=_TEXT, type=_TEXT), "type"),
+                allocatable=_ANY,
+                capacity=_ANY,
+                conditions=_CONDITIONS,
+                nodeInfo=_ANY,
+            )
+        ),
+    ),
+    "Pod": _object(
+        "Pod is a collection of containers that can run on a host.",
+        spec=_open(
+            _object(
+                containers=_list(_CONTAINER, "name"),
+                initContainers=_list(_CONTAINER, "name"),
+                nodeName=_TEXT,
+                nodeSelector=_TEXTS,
+                restartPolicy=_TEXT,
+                serviceAccountName=_TEXT,
+                terminationGracePeriodSeconds=_INT,
+            )
+        ),
+        status=_open(_object(phase=_TEXT, conditions=_CONDITIONS, hostIP=_TEXT, podIP=_TEXT)),
+    ),
+    "PodDisruptionBudget": _object(
+        "PodDisruptionBudget is an object to define the max disruption that can be caused to a collection of pods.",
+        spec=_object(
+            maxUnavailable={"x-kubernetes-int-or-string": True},
+            minAvailable={"x-kubernetes-int-or-string": True},
+            selector={**_ANY, "x-kubernetes-map-type": "atomic"},
+            unhealthyPodEvictionPolicy=_TEXT,
+        ),
+        status=_open(_object(conditions=_CONDITIONS)),
+    ),
+    "CustomResourceDefinition": _object(
+        "CustomResourceDefinition represents a resource that should be exposed on the API server.",
+        spec=_object(
+            "spec describes how the user wants the resources to appear",
+            conversion=_object(strategy=_TEXT, webhook=_ANY),
+            group=_TEXT,
+            names=_object(
+                categories=_list(_TEXT),
+                kind=_TEXT,
+                listKind=_TEXT,
+                plural=_TEXT,
+                shortNames=_list(_TEXT),
+                singular=_TEXT,
+            ),
+            preserveUnknownFields=_FLAG,
+            scope=_TEXT,
+            versions=_list(
+                _object(
+                    additionalPrinterColumns=_list(
+                        _object(description=_TEXT, format=_TEXT, jsonPath=_TEXT, name=_TEXT, priority=_INT, type=_TEXT)
+                    ),
+                    deprecated=_FLAG,
+                    deprecationWarning=_TEXT,
+                    name=_TEXT,
+                    schema=_object(openAPIV3Schema=_ANY),
+                    selectableFields=_list(_object(jsonPath=_TEXT)),
+                    served=_FLAG,
+                    storage=_FLAG,
+                    subresources=_object(
+                        scale=_object(labelSelectorPath=_TEXT, specReplicasPath=_TEXT, statusReplicasPath=_TEXT),
+                        status=_ANY,
+                    ),
+                )
+            ),
+        ),
+        status=_object(
+            acceptedNames=_object(
+                categories=_list(_TEXT),
+                kind=_TEXT,
+                listKind=_TEXT,
+                plural=_TEXT,
+                shortNames=_list(_TEXT),
+                singular=_TEXT,
+            ),
+            conditions=_CONDITIONS,
+            observedGeneration=_INT,
+            storedVersions=_list(_TEXT),
+        ),
+    ),
+}
+"""By kind; the younger kind of Event with its group."""

@@ -1,0 +1,146 @@
+"""What the server says it serves: plain and aggregated discovery."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from .kinds import Kind, Registry, Served, version_priority
+from .messages import Response, json_response, text_response
+from .negotiation import aggregated_discovery
+
+__all__ = ["Discovery"]
+
+_VERBS: Final = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+_CUSTOM_VERBS: Final = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
+_SUB_VERBS: Final = ["get", "patch", "update"]
+
+
+class Discovery:
+    """Answers under ``/api`` and ``/apis`` that are about kinds, not objects."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def answer(self, path: str, accept: str) -> Response | None:
+        """The answer for a path; None when the path is none of discovery's."""
+        parts = [part for part in path.split("/") if part]
+        aggregated = aggregated_discovery(accept)
+        match parts:
+            case ["api"]:
+                if aggregated:
+                    return self._aggregated([""], aggregated)
+                return _json({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
+            case ["apis"]:
+                groups = sorted(group for group in self._registry.groups() if group)
+                if aggregated:
+                    return self._aggregated(groups, aggregated)
+                return _json(
+                    {"kind": "APIGroupList", "apiVersion": "v1", "groups": [self._group(each) for each in groups]}
+                )
+            case ["apis", group]:
+                if group not in self._registry.groups():
+                    return text_response(404, "404 page not found\n")
+                return _json({"kind": "APIGroup", "apiVersion": "v1", **self._group(group)})
+            case ["api", version]:
+                return self._version("", version)
+            case ["apis", group, version]:
+                return self._version(group, version)
+        return None
+
+    def _group(self, group: str) -> dict[str, Any]:
+        versions = [{"groupVersion": f"{group}/{each}", "version": each} for each in self._registry.groups()[group]]
+        return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+
+    def _version(self, group: str, version: str) -> Response:
+        if not self._registry.serves(group, version):
+            return text_response(404, "404 page not found\n")
+        resources: list[dict[str, Any]] = []
+        for kind in self._registry.kinds(group):
+            served = kind.versions.get(version)
+            if served is not None:
+                resources += _plain(kind, served)
+        full = f"{group}/{version}" if group else version
+        return _json({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": full, "resources": resources})
+
+    def _aggregated(self, groups: list[str], version: str) -> Response:
+        items = []
+        for group in groups:
+            versions = []
+            for each in sorted(self._registry.groups()[group], key=version_priority):
+                resources = [
+                    _entry(kind, kind.versions[each]) for kind in self._registry.kinds(group) if each in kind.versions
+                ]
+                versions.append({"version": each, "resources": resources, "freshness": "Current"})
+            items.append({"metadata": {"name": group} if group else {}, "versions": versions})
+        api_version = f"apidiscovery.k8s.io/{version}"
+        body = {"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": items}
+        form = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+        return Response(200, [("Content-Type", form), ("Vary", "Accept")], msgspec.json.encode(body))
+
+
+def _json(body: dict[str, Any]) -> Response:
+    return json_response(200, msgspec.json.encode(body))
+
+
+def _subresources(kind: Kind, served: Served) -> list[tuple[str, dict[str, str]]]:
+    own = {"group": kind.group, "version": served.name, "kind": kind.kind}
+    found = [("status", own)] if served.status else []
+    if served.scale:
+        found.append(("scale", {"group": "autoscaling", "version": "v1", "kind": "Scale"}))
+    if kind.group == "" and kind.plural == "namespaces":
+        found.append(("finalize", own))
+    return found
+
+
+def _verbs(kind: Kind) -> list[str]:
+    return _CUSTOM_VERBS if kind.custom else _VERBS
+
+
+def _plain(kind: Kind, served: Served) -> list[dict[str, Any]]:
+    entry: dict[str, Any] = {
+        "name": kind.plural,
+        "singularName": kind.singular,
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": _verbs(kind),
+    }
+    if kind.short_names:
+        entry["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    entries = [entry]
+    for name, shown in _subresources(kind, served):
+        sub: dict[str, Any] = {
+            "name": f"{kind.plural}/{name}",
+            "singularName": "",
+            "namespaced": kind.namespaced,
+            "kind": shown["kind"],
+            "verbs": ["update"] if name == "finalize" else _SUB_VERBS,
+        }
+        if name == "scale":
+            sub |= {"group": shown["group"], "version": shown["version"]}
+        entries.append(sub)
+    return entries
+
+
+def _entry(kind: Kind, served: Served) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "resource": kind.plural,
+        "responseKind": {"group": kind.group, "version": served.name, "kind": kind.kind},
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "singularResource": kind.singular,
+        "verbs": _verbs(kind),
+    }
+    if kind.short_names:
+        entry["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    subresources = [
+        {"subresource": name, "responseKind": shown, "verbs": ["update"] if name == "finalize" else _SUB_VERBS}
+        for name, shown in _subresources(kind, served)
+    ]
+    if subresources:
+        entry["subresources"] = subresources
+    return entry

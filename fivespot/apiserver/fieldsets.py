@@ -1,0 +1,196 @@
+"""Sets of fields: what ``managedFields`` records (structured-merge-diff), as sets of paths.
+
+A path is a tuple of elements as FieldsV1 writes them: ``f:name`` for a member, ``k:{"name":"x"}`` for an item of a
+list with keys, ``v:"x"`` for an item of a set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from .schema import Node
+from .schema.checking import show
+
+__all__ = [
+    "Changes",
+    "FieldSet",
+    "Path",
+    "applied_set",
+    "compare",
+    "decode_fields",
+    "element",
+    "encode_fields",
+    "items_by_element",
+]
+
+Path = tuple[str, ...]
+FieldSet = set[Path]
+
+_OPEN: Final = Node(raw={}, preserve=True)
+
+
+class Changes:
+    """What differs between two states."""
+
+    __slots__ = ("added", "modified", "removed")
+
+    def __init__(self) -> None:
+        self.added: FieldSet = set()
+        self.modified: FieldSet = set()
+        self.removed: FieldSet = set()
+
+    @property
+    def any(self) -> bool:
+        return bool(self.added or self.modified or self.removed)
+
+
+def decode_fields(raw: Any) -> FieldSet:
+    """The paths in a FieldsV1 value.
+
+    :raises ValueError: it is not one.
+    """
+    found: FieldSet = set()
+    _decode(raw, (), found)
+    return found
+
+
+def _decode(raw: Any, path: Path, found: FieldSet) -> None:
+    if not isinstance(raw, dict):
+        raise ValueError("fieldsV1 must consist of objects")
+    if not raw and path:
+        found.add(path)
+    for name, inner in raw.items():
+        if name == ".":
+            found.add(path)
+        elif name[:2] in {"f:", "k:", "v:", "i:"}:
+            _decode(inner, (*path, name), found)
+        else:
+            raise ValueError(f"missing prefix in path element {name!r}")
+
+
+def encode_fields(paths: Iterable[Path]) -> dict[str, Any]:
+    """The FieldsV1 value of a set of paths."""
+    root: dict[str, Any] = {}
+    for path in sorted(paths):
+        level = root
+        for name in path:
+            level = level.setdefault(name, {})
+        level["."] = {}
+    _trim(root)
+    return root
+
+
+def _trim(level: dict[str, Any]) -> None:
+    """A path with nothing below it is written without its dot."""
+    for inner in level.values():
+        if len(inner) == 1 and "." in inner:
+            inner.clear()
+        else:
+            _trim(inner)
+
+
+def child(node: Node, name: str) -> Node:
+    """The schema of a member; what is not described counts as open."""
+    return node.child(name) or _OPEN
+
+
+def is_granular(value: Any, node: Node) -> bool:
+    """Whether the parts of a value have owners of their own."""
+    if isinstance(value, dict):
+        return node.map_type != "atomic"
+    return isinstance(value, list) and node.list_type in {"map", "set"}
+
+
+def element(item: Any, node: Node) -> str:
+    """The path element of an item of a list with identities.
+
+    :param node: of the list.
+    """
+    if node.list_type == "set":
+        return f"v:{show(item)}"
+    keys = {}
+    for key in sorted(node.list_keys):
+        value = item.get(key) if isinstance(item, dict) else None
+        if value is None and node.items is not None and (inner := node.items.properties.get(key)) is not None:
+            value = msgspec.json.decode(inner.default) if inner.default is not None else None
+        keys[key] = value
+    return f"k:{show(keys)}"
+
+
+def items_by_element(value: Any, node: Node) -> dict[str, Any]:
+    """The items of such a list by their path element, in order."""
+    return {element(item, node): item for item in value} if isinstance(value, list) else {}
+
+
+def parts(value: Any, node: Node) -> Iterator[tuple[str, Any, Node]]:
+    """The parts of a granular value: path element, value, schema."""
+    if isinstance(value, dict):
+        for name, member in value.items():
+            yield f"f:{name}", member, child(node, name)
+    else:
+        for item in value:
+            yield element(item, node), item, node.items or _OPEN
+
+
+def applied_set(value: Any, node: Node) -> FieldSet:
+    """The fields that a configuration states: its leaves, and the items of its lists with identities."""
+    found: FieldSet = set()
+    _leaves(value, node, (), found)
+    return found
+
+
+def _leaves(value: Any, node: Node, path: Path, found: FieldSet) -> None:
+    if not is_granular(value, node) or (not value and path):
+        found.add(path)
+        return
+    if path and path[-1].startswith("k:"):
+        found.add(path)
+    for name, inner, below in parts(value, node):
+        _leaves(inner, below, (*path, name), found)
+
+
+def everything(value: Any, node: Node, path: Path, found: FieldSet) -> None:
+    """All paths of a value, containers included."""
+    if path:
+        found.add(path)
+    if is_granular(value, node):
+        for name, inner, below in parts(value, node):
+            everything(inner, below, (*path, name), found)
+
+
+def compare(old: Any, new: Any, node: Node) -> Changes:
+    """What was added, changed and removed between two states of an object."""
+    changes = Changes()
+    _compare(old, new, node, (), changes)
+    return changes
+
+
+def _compare(old: Any, new: Any, node: Node, path: Path, changes: Changes) -> None:
+    if old is new:
+        return
+    if type(old) is not type(new) or not is_granular(new, node):
+        if old != new or type(old) is not type(new):
+            _replaced(old, new, node, path, changes)
+        return
+    before = {name: (inner, below) for name, inner, below in parts(old, node)}
+    for name, inner, below in parts(new, node):
+        known = before.pop(name, None)
+        if known is None:
+            everything(inner, below, (*path, name), changes.added)
+        elif known[0] != inner or type(known[0]) is not type(inner):
+            _compare(known[0], inner, below, (*path, name), changes)
+    for name, (inner, below) in before.items():
+        everything(inner, below, (*path, name), changes.removed)
+
+
+def _replaced(old: Any, new: Any, node: Node, path: Path, changes: Changes) -> None:
+    gone: FieldSet = set()
+    come: FieldSet = set()
+    everything(old, node, path, gone)
+    everything(new, node, path, come)
+    changes.modified |= gone & come
+    changes.added |= come - gone
+    changes.removed |= gone - come

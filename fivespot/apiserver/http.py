@@ -1,0 +1,122 @@
+"""The server over HTTP (aiohttp), for kubectl and clients of other processes."""
+
+from __future__ import annotations
+
+import ssl
+from types import TracebackType
+from typing import Final, Self
+
+from aiohttp import web
+
+from .body import BODY_LIMIT
+from .messages import Request, Response, Stream, parse_query
+from .server import ApiServer
+from .status import too_large
+
+__all__ = ["HttpFront"]
+
+_LINE_LIMIT: Final = 256 * 1024
+"""Bytes of the request line: label selectors grow long."""
+
+
+class HttpFront:
+    """Serves one server on a port; an async context manager inside the server's.
+
+    :param host: loopback unless told otherwise: there is no authorization behind it.
+    :param port: 0 chooses a free one; :attr:`url` tells it.
+    """
+
+    def __init__(
+        self, server: ApiServer, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._server = server
+        self._host = host
+        self._port = port
+        self._tls = tls
+        self._runner: web.ServerRunner | None = None
+        self.url = ""
+
+    async def __aenter__(self) -> Self:
+        front = web.Server(
+            self._serve,
+            handler_cancellation=True,
+            max_line_size=_LINE_LIMIT,
+            max_field_size=_LINE_LIMIT,
+            access_log=None,
+        )
+        self._runner = web.ServerRunner(front)
+        await self._runner.setup()
+        try:
+            site = web.TCPSite(self._runner, self._host, self._port, ssl_context=self._tls, shutdown_timeout=1.0)
+            await site.start()
+        except BaseException:
+            await self._runner.cleanup()
+            raise
+        self._port = self._runner.addresses[0][1]
+        self.url = f"{'https' if self._tls else 'http'}://{self._host}:{self._port}"
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._runner is not None
+        # Open watches would otherwise hold their connections until the time for a shutdown is up.
+        self._server.cluster.store.close()
+        await self._runner.cleanup()
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        body = await _read(request)
+        if body is None:
+            return _whole(too_large(BODY_LIMIT).response())
+        path, _, query = request.raw_path.partition("?")
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        response = await self._server.handle(Request(request.method, path, parse_query(query), headers, body))
+        if isinstance(response.body, bytes):
+            return _whole(response)
+        return await _streamed(request, response, response.body)
+
+
+async def _read(request: web.BaseRequest) -> bytes | None:
+    """The body; None when it is too large to be read."""
+    blocks: list[bytes] = []
+    size = 0
+    while True:
+        block = await request.content.readany()
+        if not block:
+            return b"".join(blocks)
+        size += len(block)
+        if size > BODY_LIMIT:
+            return None
+        blocks.append(block)
+
+
+def _whole(response: Response) -> web.Response:
+    assert isinstance(response.body, bytes)
+    answer = web.Response(status=response.status, body=response.body)
+    _headers(answer, response)
+    return answer
+
+
+def _headers(answer: web.StreamResponse, response: Response) -> None:
+    for name, value in response.headers:
+        if name.lower() == "content-type":
+            answer.headers[name] = value
+        else:
+            answer.headers.add(name, value)
+
+
+async def _streamed(request: web.BaseRequest, response: Response, stream: Stream) -> web.StreamResponse:
+    answer = web.StreamResponse(status=response.status)
+    _headers(answer, response)
+    answer.enable_chunked_encoding()
+    try:
+        await answer.prepare(request)
+        while block := await stream.read():
+            await answer.write(block)
+        await answer.write_eof()
+    except ConnectionResetError:
+        # The client has gone, which is how most watches end.
+        return answer
+    finally:
+        stream.close()
+    return answer

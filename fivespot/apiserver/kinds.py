@@ -1,0 +1,206 @@
+"""What is served: kinds, their versions, and the registry that requests are looked up in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from .schema import Node, compile_schema
+from .status import Cause
+
+__all__ = ["Column", "Kind", "Registry", "Rules", "Served", "version_priority"]
+
+Object = dict[str, Any]
+
+_VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+
+
+def version_priority(name: str) -> tuple[int, int, int, str]:
+    """A key that sorts versions as Kubernetes prefers them: v2, v1, v1beta1, v1alpha1, then others by name."""
+    found = _VERSION.fullmatch(name)
+    if found is None:
+        return (1, 0, 0, name)
+    stage = {None: 0, "beta": 1, "alpha": 2}[found.group(2)]
+    return (0, stage * 10_000 - int(found.group(1)), -int(found.group(3) or 0), name)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a Table.
+
+    :param value: gives a row's cell from the object and the time.
+    """
+
+    name: str
+    type: str
+    value: Callable[[Object, datetime], Any]
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+class Rules:
+    """What is special about a kind. These defaults suit a kind of which nothing is."""
+
+    selectable: tuple[str, ...] = ()
+    """Names beyond ``metadata.name`` and ``metadata.namespace`` that field selectors may use."""
+
+    unconditional = True
+    """Whether a PUT without resourceVersion overwrites what is there."""
+    create_on_update = False
+    """Whether a PUT creates what is not there."""
+    returns_deleted = False
+    """Whether a deletion is answered with the object instead of a Status."""
+    label_names = False
+    """Whether names are DNS labels instead of subdomains."""
+
+    def default(self, new: Object) -> None:
+        """Fill in what counts as stated by whoever writes the object, on every write."""
+
+    def prepare_create(self, new: Object) -> None:
+        """Fill in what the server sets when an object is created."""
+
+    def prepare_update(self, new: Object, old: Object, subresource: str) -> None:
+        """Put back what an update may not change."""
+
+    def validate(self, new: Object, old: Object | None) -> list[Cause]:
+        """What is wrong beyond the schema."""
+        return []
+
+    def fields(self, body: Object) -> Mapping[str, str]:
+        """The values of :attr:`selectable` in an object."""
+        return {}
+
+
+@dataclass(slots=True, eq=False)
+class Served:
+    """One version of a kind.
+
+    :param schema: of the whole object, as published.
+    :param node: compiled, without apiVersion, kind and metadata.
+    :param whole: compiled, with metadata that takes anything.
+    """
+
+    name: str
+    schema: Mapping[str, Any]
+    node: Node
+    whole: Node
+    status: bool = False
+    scale: Mapping[str, str] | None = None
+    columns: tuple[Column, ...] = ()
+    warning: str = ""
+
+    @classmethod
+    def of(cls, name: str, schema: Mapping[str, Any], **options: Any) -> Served:
+        """A version with its schema compiled."""
+        hidden = {"apiVersion", "kind", "metadata"}
+        shown = {key: value for key, value in (schema.get("properties") or {}).items() if key not in hidden}
+        required = [key for key in schema.get("required") or () if key not in hidden]
+        body = {**schema, "properties": shown, "required": required}
+        if not shown:
+            del body["properties"]
+        node = compile_schema(body)
+        properties = {**node.properties, "metadata": Node(raw={}, preserve=True)}
+        whole = Node(raw=schema, preserve=node.preserve, additional=node.additional, properties=properties)
+        return cls(name, schema, node, whole, **options)
+
+
+def _unchanged(body: Object) -> Object:
+    return body
+
+
+@dataclass(slots=True, eq=False)
+class Kind:
+    """A kind and how it is served.
+
+    :param versions: served ones by name, in order of preference.
+    :param storage: the version that objects are stored in.
+    :param generated: the server counts changes of spec in ``metadata.generation``.
+    :param epoch: changes with the schemas, so that objects written before are brought up to date when read.
+    :param stored_as: group and plural of the kind whose storage it shares (the two kinds of Event).
+    :param to_storage: from this kind's form to the stored one; ``from_storage`` back.
+    """
+
+    group: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    versions: dict[str, Served]
+    storage: str
+    list_kind: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    custom: bool = False
+    generated: bool = False
+    rules: Rules = field(default_factory=Rules)
+    epoch: int = 0
+    terminating: bool = False
+    stored_as: tuple[str, str] | None = None
+    to_storage: Callable[[Object], Object] = _unchanged
+    from_storage: Callable[[Object], Object] = _unchanged
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Group and plural under which it is stored."""
+        return self.stored_as or (self.group, self.plural)
+
+    @property
+    def lists(self) -> str:
+        """The kind of a list of them."""
+        return self.list_kind or f"{self.kind}List"
+
+    def api_version(self, version: str) -> str:
+        """``group/version``, or the version alone for the core group."""
+        return f"{self.group}/{version}" if self.group else version
+
+    def key(self, namespace: str, name: str) -> str:
+        """The key of an object in the store."""
+        return f"{namespace}/{name}" if self.namespaced else name
+
+
+class Registry:
+    """All kinds by group and plural."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[str, str], Kind] = {}
+        self.generation = 0
+        """Changes with every change of what is served."""
+
+    def add(self, kind: Kind) -> None:
+        """Serve a kind, or another form of it."""
+        self._kinds[kind.group, kind.plural] = kind
+        self.generation += 1
+
+    def remove(self, group: str, plural: str) -> None:
+        """Serve a kind no more."""
+        if self._kinds.pop((group, plural), None) is not None:
+            self.generation += 1
+
+    def find(self, group: str, plural: str) -> Kind | None:
+        """A kind by its plural."""
+        return self._kinds.get((group, plural))
+
+    def by_kind(self, group: str, name: str) -> Kind | None:
+        """A kind by its name."""
+        return next((kind for kind in self._kinds.values() if kind.group == group and kind.kind == name), None)
+
+    def kinds(self, group: str | None = None) -> Iterator[Kind]:
+        """All kinds, or those of one group, by plural."""
+        for (each, _), kind in sorted(self._kinds.items()):
+            if group is None or each == group:
+                yield kind
+
+    def groups(self) -> dict[str, list[str]]:
+        """Served versions by group, each in order of preference; the core group is ""."""
+        found: dict[str, set[str]] = {}
+        for kind in self._kinds.values():
+            found.setdefault(kind.group, set()).update(kind.versions)
+        return {group: sorted(versions, key=version_priority) for group, versions in found.items() if versions}
+
+    def serves(self, group: str, version: str) -> bool:
+        """Whether anything of a group and version is served."""
+        return any(kind.group == group and version in kind.versions for kind in self._kinds.values())

@@ -1,0 +1,145 @@
+"""``managedFields``: who set which field, for updates of every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .fieldsets import FieldSet, compare, decode_fields, encode_fields
+from .metadata import NODE as METADATA
+from .schema import Node
+
+__all__ = [
+    "Manager",
+    "Managers",
+    "Owner",
+    "bare",
+    "read_managers",
+    "strip",
+    "track_update",
+    "with_metadata",
+    "write_managers",
+]
+
+_STRIPPED: Final = frozenset(
+    {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
+    | {
+        ("f:metadata", f"f:{name}")
+        for name in (
+            "name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields",
+            "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds",
+        )
+    }
+)  # fmt: skip
+"""Fields that have no owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The identity under which fields are owned."""
+
+    manager: str
+    operation: str
+    api_version: str
+    subresource: str = ""
+
+
+@dataclass(slots=True)
+class Manager:
+    """What one owner owns, and since when it is exactly that."""
+
+    fields: FieldSet
+    time: str
+
+
+Managers = dict[Owner, Manager]
+
+
+def with_metadata(node: Node) -> Node:
+    """The schema of whole objects."""
+    return Node(raw=node.raw, preserve=node.preserve, properties={**node.properties, "metadata": METADATA})
+
+
+def strip(fields: FieldSet) -> FieldSet:
+    """Without those that nobody owns."""
+    return {path for path in fields if path[:2] not in _STRIPPED}
+
+
+def read_managers(metadata: Mapping[str, Any]) -> Managers:
+    """What an object records; entries that cannot be understood are dropped."""
+    managers: Managers = {}
+    for entry in metadata.get("managedFields") or ():
+        try:
+            fields = decode_fields(entry.get("fieldsV1") or {})
+        except ValueError:
+            continue
+        owner = Owner(
+            entry.get("manager", ""),
+            entry.get("operation", "Update"),
+            entry.get("apiVersion", ""),
+            entry.get("subresource", ""),
+        )
+        if fields:
+            managers[owner] = Manager(fields, entry.get("time") or "")
+    return managers
+
+
+def write_managers(metadata: dict[str, Any], managers: Managers) -> None:
+    """Record it."""
+    entries = []
+    order = sorted(managers.items(), key=lambda item: (item[0].operation, item[1].time, item[0].manager))
+    for owner, manager in order:
+        if not manager.fields:
+            continue
+        entry: dict[str, Any] = {
+            "manager": owner.manager,
+            "operation": owner.operation,
+            "apiVersion": owner.api_version,
+            "time": manager.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": encode_fields(manager.fields),
+        }
+        if owner.subresource:
+            entry["subresource"] = owner.subresource
+        entries.append(entry)
+    if entries:
+        metadata["managedFields"] = entries
+    else:
+        metadata.pop("managedFields", None)
+
+
+def track_update(old: Mapping[str, Any], new: dict[str, Any], node: Node, owner: Owner, now: str) -> None:
+    """Record in the new state who owns what after an update that is not an apply.
+
+    :param old: the state before, {} when there was none.
+    :param node: of whole objects (:func:`with_metadata`).
+    """
+    metadata = new["metadata"]
+    given = metadata.get("managedFields")
+    managers = read_managers(metadata if given is not None else old.get("metadata", {}))
+    if old and not managers:
+        # Like the real server: an object that nobody is recorded for stays so until the first apply.
+        metadata.pop("managedFields", None)
+        return
+    changes = compare(bare(old), bare(new), node)
+    touched = strip(changes.added | changes.modified)
+    for other, manager in managers.items():
+        if other != owner and (touched or changes.removed):
+            manager.fields = manager.fields - touched - changes.removed
+    held = managers.get(owner)
+    own = ((held.fields if held else set()) | touched) - changes.removed
+    if own:
+        if held is None or own != held.fields:
+            managers[owner] = Manager(own, now)
+    else:
+        managers.pop(owner, None)
+    write_managers(metadata, managers)
+
+
+def bare(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The object without its records."""
+    if not body:
+        return {}
+    metadata = {name: value for name, value in body["metadata"].items() if name != "managedFields"}
+    return {**{name: value for name, value in body.items() if name not in {"apiVersion", "kind"}}, "metadata": metadata}

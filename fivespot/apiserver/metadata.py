@@ -1,0 +1,238 @@
+"""``metadata``: its schema, what the server fills in, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from .names import is_path_segment, label_problem, qualified_problem, subdomain_problem, value_problem
+from .schema import compile_schema, prune, validate
+from .schema.checking import show
+from .status import Cause, bad_request, internal
+
+__all__ = ["METADATA_SCHEMA", "coerce", "fresh", "keep_system_fields", "metadata_problems", "update_problems"]
+
+_TEXT: Final = {"type": "string"}
+_TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
+_TIME: Final = {"type": "string", "format": "date-time"}
+
+METADATA_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "annotations": _TEXTS,
+        "creationTimestamp": {**_TIME, "nullable": True},
+        "deletionGracePeriodSeconds": {"type": "integer"},
+        "deletionTimestamp": {**_TIME, "nullable": True},
+        "finalizers": {"type": "array", "items": _TEXT, "x-kubernetes-list-type": "set"},
+        "generateName": _TEXT,
+        "generation": {"type": "integer"},
+        "labels": _TEXTS,
+        "managedFields": {
+            "type": "array",
+            "x-kubernetes-list-type": "atomic",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "apiVersion": _TEXT,
+                    "fieldsType": _TEXT,
+                    "fieldsV1": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                    "manager": _TEXT,
+                    "operation": _TEXT,
+                    "subresource": _TEXT,
+                    "time": {**_TIME, "nullable": True},
+                },
+            },
+        },
+        "name": _TEXT,
+        "namespace": _TEXT,
+        "ownerReferences": {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["uid"],
+            "items": {
+                "type": "object",
+                "x-kubernetes-map-type": "atomic",
+                "properties": {
+                    "apiVersion": _TEXT,
+                    "blockOwnerDeletion": {"type": "boolean"},
+                    "controller": {"type": "boolean"},
+                    "kind": _TEXT,
+                    "name": _TEXT,
+                    "uid": _TEXT,
+                },
+            },
+        },
+        "resourceVersion": _TEXT,
+        "selfLink": _TEXT,
+        "uid": _TEXT,
+    },
+}
+
+NODE: Final = compile_schema(METADATA_SCHEMA)
+_IMMUTABLE: Final = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
+_ANNOTATIONS_LIMIT: Final = 256 * 1024
+
+
+def coerce(body: dict[str, Any], kind: str, version: str, unknown: list[str]) -> dict[str, Any]:
+    """Bring the metadata of a decoded object into shape, in place: typed, known, without empty parts.
+
+    :param unknown: gets the paths of what is not known.
+    :raises ApiFault: 400, a member has the wrong type.
+    """
+    given = body.get("metadata")
+    if given is None:
+        given = {}
+    if not isinstance(given, dict):
+        raise bad_request(_unhandled(kind, version, f"cannot unmarshal {show(given)} into Go struct field .metadata"))
+    prune(given, NODE, "metadata", unknown)
+    for name in [name for name, value in given.items() if value is None or value in ({}, [], "")]:
+        del given[name]
+    for name in ("labels", "annotations"):
+        for key in (
+            [key for key, value in given.get(name, {}).items() if value is None]
+            if isinstance(given.get(name), dict)
+            else ()
+        ):
+            given[name][key] = ""
+    wrong = [cause for cause in validate(given, NODE, "metadata") if cause.reason == "FieldValueTypeInvalid"]
+    if wrong:
+        raise bad_request(_unhandled(kind, version, f"json: cannot unmarshal: {wrong[0].message}"))
+    body["metadata"] = given
+    return given
+
+
+def _unhandled(kind: str, version: str, why: str) -> str:
+    return f'{kind} in version "{version}" cannot be handled as a {kind}: {why}'
+
+
+def fresh(metadata: dict[str, Any], uid: str, now: str) -> None:
+    """What every new object gets, and what nobody may bring along.
+
+    :raises ApiFault: 500, it brings a resourceVersion.
+    """
+    if metadata.pop("resourceVersion", "0") not in {"0", ""}:
+        raise internal("resourceVersion should not be set on objects to be created")
+    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+        metadata.pop(name, None)
+    metadata["uid"] = uid
+    metadata["creationTimestamp"] = now
+
+
+def keep_system_fields(new: dict[str, Any], old: Mapping[str, Any]) -> None:
+    """Fill in what an update may leave out but not change."""
+    new.pop("selfLink", None)
+    for name in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName"):
+        if name in old:
+            new.setdefault(name, old[name])
+    if "generation" in old:
+        new["generation"] = old["generation"]
+    else:
+        new.pop("generation", None)
+
+
+def metadata_problems(
+    metadata: Mapping[str, Any], *, namespaced: bool, label_names: bool, core: bool = False
+) -> list[Cause]:
+    """What is wrong with the metadata of an object that is to be stored.
+
+    :param core: a kind of the core group, whose finalizers without a prefix must be standard ones.
+    :param label_names: names of this kind are DNS labels (namespaces), not subdomains.
+    """
+    problem_of = label_problem if label_names else subdomain_problem
+    causes: list[Cause] = []
+    generated = metadata.get("generateName", "")
+    if generated and (problem := problem_of(generated.rstrip("-.") or "-")):
+        causes.append(_invalid("metadata.generateName", generated, problem))
+    name = metadata.get("name", "")
+    if not name:
+        words = "Required value: name or generateName is required"
+        causes.append(Cause("metadata.name", "FieldValueRequired", words))
+    elif problem := problem_of(name):
+        causes.append(_invalid("metadata.name", name, problem))
+    if namespaced and not metadata.get("namespace"):
+        causes.append(Cause("metadata.namespace", "FieldValueRequired", "Required value"))
+    causes += _words_problems(metadata)
+    causes += _owner_problems(metadata)
+    causes += _finalizer_problems(metadata, core=core)
+    return causes
+
+
+def custom_name_problem(name: str) -> str:
+    """What is wrong with the name of a custom resource."""
+    return is_path_segment(name) or subdomain_problem(name)
+
+
+def _invalid(field: str, value: Any, words: str) -> Cause:
+    return Cause(field, "FieldValueInvalid", f"Invalid value: {show(value)}: {words}")
+
+
+def _words_problems(metadata: Mapping[str, Any]) -> list[Cause]:
+    causes = []
+    for key, value in metadata.get("labels", {}).items():
+        if problem := qualified_problem(key):
+            causes.append(_invalid("metadata.labels", key, problem))
+        if problem := value_problem(value):
+            causes.append(_invalid("metadata.labels", value, problem))
+    total = 0
+    for key, value in metadata.get("annotations", {}).items():
+        if problem := qualified_problem(key.lower()):
+            causes.append(_invalid("metadata.annotations", key, problem))
+        total += len(key) + len(value)
+    if total > _ANNOTATIONS_LIMIT:
+        words = f"Too long: may not be more than {_ANNOTATIONS_LIMIT} bytes"
+        causes.append(Cause("metadata.annotations", "FieldValueTooLong", words))
+    return causes
+
+
+def _owner_problems(metadata: Mapping[str, Any]) -> list[Cause]:
+    causes = []
+    controllers = 0
+    for number, owner in enumerate(metadata.get("ownerReferences", ())):
+        path = f"metadata.ownerReferences[{number}]"
+        if not owner.get("apiVersion"):
+            causes.append(_invalid(f"{path}.apiVersion", "", "version must not be empty"))
+        for name in ("kind", "name", "uid"):
+            if not owner.get(name):
+                words = "Required value: must not be empty"
+                causes.append(Cause(f"{path}.{name}", "FieldValueRequired", words))
+        controllers += owner.get("controller") is True
+    if controllers > 1:
+        words = "Only one reference can have Controller set to true"
+        causes.append(_invalid("metadata.ownerReferences", metadata["ownerReferences"], words))
+    return causes
+
+
+def _finalizer_problems(metadata: Mapping[str, Any], *, core: bool) -> list[Cause]:
+    causes = []
+    finalizers = metadata.get("finalizers", ())
+    for number, finalizer in enumerate(finalizers):
+        if problem := qualified_problem(finalizer):
+            causes.append(_invalid("metadata.finalizers", finalizer, problem))
+        elif core and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            words = "name is neither a standard finalizer name nor is it fully qualified"
+            causes.append(_invalid(f"metadata.finalizers[{number}]", finalizer, words))
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        words = "finalizer orphan and foregroundDeletion cannot be both set"
+        causes.append(_invalid("metadata.finalizers", finalizers, words))
+    return causes
+
+
+def update_problems(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
+    """What is wrong with a change of metadata."""
+    causes = []
+    if "deletionTimestamp" in old:
+        added = sorted(set(new.get("finalizers", ())) - set(old.get("finalizers", ())))
+        if added:
+            listed = ", ".join(f'"{name}"' for name in added)
+            words = (
+                "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "
+                f"[]string{{{listed}}}"
+            )
+            causes.append(Cause("metadata.finalizers", "FieldValueForbidden", words))
+    causes += [
+        _invalid(f"metadata.{name}", new.get(name), "field is immutable")
+        for name in _IMMUTABLE
+        if new.get(name) != old.get(name)
+    ]
+    return causes

@@ -1,0 +1,97 @@
+"""What names, labels and other words may look like (``k8s.io/apimachinery/pkg/util/validation``)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = [
+    "LABEL",
+    "SUBDOMAIN",
+    "is_path_segment",
+    "label_problem",
+    "qualified_problem",
+    "subdomain_problem",
+    "value_problem",
+]
+
+_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
+_NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+
+LABEL: Final = re.compile(_LABEL)
+SUBDOMAIN: Final = re.compile(_SUBDOMAIN)
+_NAME_PART: Final = re.compile(_NAME)
+_VALUE: Final = re.compile(f"({_NAME})?")
+
+_SUBDOMAIN_WORDS: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
+    "and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    f"'{_SUBDOMAIN}')"
+)
+_LABEL_WORDS: Final = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
+    f"with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
+)
+_NAME_WORDS: Final = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+    f"character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME}')"
+)
+_VALUE_WORDS: Final = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    f"'({_NAME})?')"
+)
+
+
+def subdomain_problem(text: str) -> str:
+    """What is wrong with a DNS subdomain name, "" when nothing is."""
+    if len(text) > 253:
+        return "must be no more than 253 bytes"
+    return "" if SUBDOMAIN.fullmatch(text) else _SUBDOMAIN_WORDS
+
+
+def label_problem(text: str) -> str:
+    """What is wrong with a DNS label, "" when nothing is."""
+    if len(text) > 63:
+        return "must be no more than 63 bytes"
+    return "" if LABEL.fullmatch(text) else _LABEL_WORDS
+
+
+def qualified_problem(text: str) -> str:
+    """What is wrong with a qualified name such as ``example.com/team``, "" when nothing is."""
+    prefix, slash, name = text.rpartition("/")
+    if slash:
+        if not prefix:
+            return "prefix part must be non-empty"
+        if "/" in prefix:
+            return (
+                "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
+                "with an alphanumeric character with an optional DNS subdomain prefix and '/' (e.g. "
+                "'example.com/MyName')"
+            )
+        problem = subdomain_problem(prefix)
+        if problem:
+            return f"prefix part {problem}"
+    if not name:
+        return "name part must be non-empty"
+    if len(name) > 63:
+        return "name part must be no more than 63 bytes"
+    return "" if _NAME_PART.fullmatch(name) else _NAME_WORDS
+
+
+def value_problem(text: str) -> str:
+    """What is wrong with the value of a label, "" when nothing is."""
+    if len(text) > 63:
+        return "must be no more than 63 bytes"
+    return "" if _VALUE.fullmatch(text) else _VALUE_WORDS
+
+
+def is_path_segment(name: str) -> str:
+    """Why a name cannot be a segment of a path, "" when it can."""
+    if name in {".", ".."}:
+        return f"may not be '{name}'"
+    for part in ("/", "%"):
+        if part in name:
+            return f"may not contain '{part}'"
+    return ""

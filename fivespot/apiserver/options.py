@@ -1,0 +1,233 @@
+"""Parameters of requests, checked and typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .messages import Request
+from .status import ApiFault, Cause, bad_request, invalid_options
+
+__all__ = ["DeleteOptions", "ListOptions", "WriteOptions", "delete_options", "list_options", "write_options"]
+
+_MANAGER_LIMIT: Final = 128
+_VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
+_POLICIES: Final = ("Foreground", "Background", "Orphan")
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """What a list or watch asks for, before its selectors are parsed."""
+
+    labels: str
+    fields: str
+    limit: int
+    token: str
+    version: str
+    match: str
+    watch: bool
+    bookmarks: bool
+    initial_events: bool | None
+    timeout: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How a write is to be done.
+
+    :param validation: ``Ignore``, ``Warn`` or ``Strict``.
+    """
+
+    dry_run: bool
+    manager: str
+    validation: str
+    force: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """How an object is to go."""
+
+    dry_run: bool
+    uid: str | None
+    version: str | None
+    propagation: str
+
+
+def boolean(text: str) -> bool:
+    """A flag of a query: set unless it says no."""
+    return text.lower() not in {"", "0", "false"}
+
+
+def number(text: str) -> int:
+    """An integer of a query, 0 when it is not given."""
+    if not text:
+        return 0
+    try:
+        return int(text)
+    except ValueError:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+
+
+def parse_version(text: str, fault: type[ApiFault] | None = None) -> int:
+    """A resourceVersion; "" is 0.
+
+    :raises ValueError: it is none.
+    """
+    if not text:
+        return 0
+    if not text.isascii() or not text.isdigit():
+        raise ValueError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
+    return int(text)
+
+
+def list_options(request: Request) -> ListOptions:
+    """The parameters of a list or watch.
+
+    :raises ApiFault: 400 or 422.
+    """
+    asked = request.parameter
+    watch = _given(request, "watch") and boolean(asked("watch") or "true")
+    initial = asked("sendInitialEvents")
+    options = ListOptions(
+        labels=asked("labelSelector"),
+        fields=asked("fieldSelector"),
+        limit=max(0, number(asked("limit"))),
+        token=asked("continue"),
+        version=asked("resourceVersion"),
+        match=asked("resourceVersionMatch"),
+        watch=watch,
+        bookmarks=boolean(asked("allowWatchBookmarks")),
+        initial_events=boolean(initial) if initial else None,
+        timeout=max(0, number(asked("timeoutSeconds"))),
+    )
+    problems = [_watch_problem(options)] if watch else _list_problems(options)
+    causes = [problem for problem in problems if problem is not None]
+    if causes:
+        raise invalid_options("ListOptions", *causes)
+    if options.token and options.version not in {"", "0"} and not watch:
+        raise bad_request("specifying resource version is not allowed when using continue")
+    return options
+
+
+def _given(request: Request, name: str) -> bool:
+    return any(key == name for key, _ in request.query)
+
+
+def _forbidden(field: str, words: str) -> Cause:
+    return Cause(field, "FieldValueForbidden", f"Forbidden: {words}")
+
+
+def _match_problem(match: str) -> Cause | None:
+    if match in {"", "Exact", "NotOlderThan"}:
+        return None
+    words = f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""'
+    return Cause("resourceVersionMatch", "FieldValueNotSupported", words)
+
+
+def _list_problems(options: ListOptions) -> list[Cause | None]:
+    match, field = options.match, "resourceVersionMatch"
+    problems: list[Cause | None] = []
+    if options.initial_events is not None:
+        problems.append(_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if match:
+        if not options.version:
+            problems.append(_forbidden(field, f"{field} is forbidden unless resourceVersion is provided"))
+        if options.token:
+            problems.append(_forbidden(field, f"{field} is forbidden when continue is provided"))
+        problems.append(_match_problem(match))
+        if match == "Exact" and options.version == "0":
+            problems.append(_forbidden(field, f'{field} "exact" is forbidden for resourceVersion "0"'))
+    return problems
+
+
+def _watch_problem(options: ListOptions) -> Cause | None:
+    match, field = options.match, "resourceVersionMatch"
+    if options.initial_events is None:
+        return (
+            _forbidden(field, f"{field} is forbidden for watch unless sendInitialEvents is provided") if match else None
+        )
+    if match != "NotOlderThan":
+        if match:
+            return _match_problem(match) or Cause(
+                field, "FieldValueNotSupported", f'Unsupported value: "{match}": supported values: "NotOlderThan"'
+            )
+        return _forbidden(field, f"sendInitialEvents requires setting {field} to NotOlderThan")
+    return None
+
+
+def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteOptions:
+    """The parameters of a create, update or patch.
+
+    :param kind: ``CreateOptions``, ``UpdateOptions`` or ``PatchOptions``, for the words of a refusal.
+    :raises ApiFault: 422.
+    """
+    causes = []
+    dry_runs = [value for name, value in request.query if name == "dryRun" and value]
+    causes += _dry_run_problem(dry_runs)
+    manager = request.parameter("fieldManager")
+    force = request.parameter("force")
+    if kind == "PatchOptions" and not apply and force:
+        causes.append(_forbidden("force", "may not be specified for non-apply patch"))
+    if apply and not manager:
+        causes.append(Cause("fieldManager", "FieldValueRequired", "Required value: is required for apply patch"))
+    if len(manager.encode()) > _MANAGER_LIMIT:
+        words = f"Too long: may not be more than {_MANAGER_LIMIT} bytes"
+        causes.append(Cause("fieldManager", "FieldValueTooLong", words))
+    if not manager.isprintable():
+        words = f'Invalid value: "{manager}": should only contain printable characters'
+        causes.append(Cause("fieldManager", "FieldValueInvalid", words))
+    validation = request.parameter("fieldValidation")
+    if validation not in _VALIDATIONS:
+        listed = ", ".join(f'"{each}"' for each in _VALIDATIONS)
+        words = f'Unsupported value: "{validation}": supported values: {listed}'
+        causes.append(Cause("fieldValidation", "FieldValueNotSupported", words))
+    if causes:
+        raise invalid_options(kind, *causes)
+    agent = request.header("user-agent").partition("/")[0]
+    return WriteOptions(bool(dry_runs), manager or agent or "unknown", validation or "Warn", boolean(force))
+
+
+def _dry_run_problem(given: list[Any]) -> list[Cause]:
+    if all(value == "All" for value in given):
+        return []
+    listed = ",".join(f'"{value}"' for value in given)
+    words = f'Unsupported value: [{listed}]: supported values: "All"'
+    return [Cause("dryRun", "FieldValueNotSupported", words)]
+
+
+def delete_options(request: Request, body: dict[str, Any]) -> DeleteOptions:
+    """How to delete: what the body says or, only when there is none, the query.
+
+    :raises ApiFault: 400 or 422.
+    """
+    if body.get("kind", "DeleteOptions") != "DeleteOptions":
+        version = body.get("apiVersion", "meta.k8s.io/v1")
+        where = 'in scheme "pkg/runtime/scheme.go:111"'
+        raise bad_request(f'no kind "{body["kind"]}" is registered for version "{version}" {where}')
+    if body:
+        conditions = body.get("preconditions") or {}
+        dry_runs, policy = body.get("dryRun") or [], body.get("propagationPolicy")
+        orphan = body.get("orphanDependents")
+    else:
+        conditions = {}
+        dry_runs = [value for name, value in request.query if name == "dryRun" and value]
+        policy = request.parameter("propagationPolicy") or None
+        orphan = boolean(request.parameter("orphanDependents")) if request.parameter("orphanDependents") else None
+    if not isinstance(conditions, dict) or not isinstance(dry_runs, list):
+        raise bad_request("DeleteOptions cannot be handled: json: cannot unmarshal")
+    causes = _dry_run_problem(dry_runs)
+    if policy is not None and orphan is not None:
+        words = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
+        causes.append(Cause("propagationPolicy", "FieldValueInvalid", words))
+    elif policy is not None and policy not in _POLICIES:
+        listed = ", ".join(f'"{each}"' for each in (*_POLICIES, "nil"))
+        words = f'Unsupported value: "{policy}": supported values: {listed}'
+        causes.append(Cause("propagationPolicy", "FieldValueNotSupported", words))
+    if causes:
+        raise invalid_options("DeleteOptions", *causes)
+    if orphan is not None:
+        policy = "Orphan" if orphan else "Background"
+    return DeleteOptions(
+        bool(dry_runs), conditions.get("uid"), conditions.get("resourceVersion"), policy or "Background"
+    )

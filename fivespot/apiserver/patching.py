@@ -1,0 +1,143 @@
+"""JSON patches, merge patches, and as much of strategic merge patches as lists with keys need."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final
+
+from .body import decode_patch, media_type
+from .cluster import Object
+from .schema import Node
+from .status import ApiFault, bad_request, not_implemented, unsupported_media
+
+__all__ = ["APPLY", "JSON_PATCH", "MERGE", "STRATEGIC", "apply_patch", "patch_kind"]
+
+JSON_PATCH: Final = "application/json-patch+json"
+MERGE: Final = "application/merge-patch+json"
+STRATEGIC: Final = "application/strategic-merge-patch+json"
+APPLY: Final = "application/apply-patch+yaml"
+_OPERATIONS_LIMIT: Final = 10_000
+_GO_NAMES: Final = {list: "array", str: "string", int: "number", float: "number", bool: "bool", dict: "object"}
+
+
+def patch_kind(content_type: str, *, custom: bool) -> str:
+    """The kind of a patch.
+
+    :raises ApiFault: 415.
+    """
+    media = media_type(content_type)
+    if media in {JSON_PATCH, MERGE, APPLY} or (media == STRATEGIC and not custom):
+        return media
+    if media in {STRATEGIC, "application/apply-patch+cbor"}:
+        accepted = [JSON_PATCH, MERGE, APPLY] if custom else [JSON_PATCH, MERGE, STRATEGIC, APPLY]
+        raise unsupported_media(accepted)
+    raise ApiFault(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+
+
+def rejected() -> ApiFault:
+    """422: the patch does not fit the object."""
+    return ApiFault(422, "Invalid", "the server rejected our request due to an error in our request", {})
+
+
+def apply_patch(current: Object, body: bytes, media: str, node: Node) -> Any:
+    """The object with a patch applied; whatever the patch made of it.
+
+    :param node: of whole objects, for strategic merge patches.
+    :raises ApiFault: 400, 413, 422, 501.
+    """
+    try:
+        patch = decode_patch(body, media)
+    except ValueError as error:
+        raise bad_request("invalid JSON patch" if media == JSON_PATCH else f"error decoding patch: {error}") from None
+    if media == JSON_PATCH:
+        return _json_patch(current, patch)
+    if not isinstance(patch, dict):
+        name = _GO_NAMES.get(type(patch), "null")
+        words = f"json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"error decoding patch: {words}")
+    return merge(current, patch) if media == MERGE else strategic(current, patch, node)
+
+
+def _json_patch(current: Object, patch: Any) -> Any:
+    if not isinstance(patch, list):
+        name = _GO_NAMES.get(type(patch), "null")
+        words = f"json: cannot unmarshal {name} into Go value of type []handlers.jsonPatchOp"
+        raise bad_request(f"error decoding patch: {words}")
+    if len(patch) > _OPERATIONS_LIMIT:
+        words = f"The allowed maximum operations in a JSON patch is {_OPERATIONS_LIMIT}, got {len(patch)}"
+        raise ApiFault(413, "RequestEntityTooLarge", words)
+    library = import_module("jsonpatch")
+    pointers = import_module("jsonpointer")
+    misfits = (library.JsonPatchException, pointers.JsonPointerException)
+    try:
+        return library.JsonPatch(patch).apply(current, in_place=False)
+    except (*misfits, TypeError, LookupError, ValueError, AttributeError):
+        raise rejected() from None
+
+
+def merge(current: Any, patch: Any) -> Any:
+    """RFC 7386."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(current) if isinstance(current, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge(merged.get(name), value)
+    return merged
+
+
+def strategic(current: Any, patch: Any, node: Node | None) -> Any:
+    """A strategic merge patch without directives that change what they stand beside.
+
+    :raises ApiFault: 501 for a directive that is not known here.
+    """
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(current) if isinstance(current, dict) else {}
+    if patch.get("$patch") == "replace":
+        return {name: value for name, value in patch.items() if name != "$patch"}
+    if patch.get("$patch") == "delete":
+        return {}
+    deletions = {
+        name.partition("/")[2]: value for name, value in patch.items() if name.startswith("$deleteFromPrimitiveList/")
+    }
+    for name, value in patch.items():
+        if name.startswith("$"):
+            if not name.startswith(("$setElementOrder/", "$deleteFromPrimitiveList/")) and name != "$retainKeys":
+                raise not_implemented(f"the strategic merge patch directive {name}")
+            continue
+        inner = node.child(name) if node is not None else None
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, list):
+            merged[name] = _strategic_list(merged.get(name), value, inner)
+        else:
+            merged[name] = strategic(merged.get(name), value, inner)
+    for name, gone in deletions.items():
+        if isinstance(merged.get(name), list):
+            merged[name] = [item for item in merged[name] if item not in gone]
+    if isinstance(patch.get("$retainKeys"), list):
+        merged = {name: value for name, value in merged.items() if name in patch["$retainKeys"]}
+    return merged
+
+
+def _strategic_list(current: Any, patch: list[Any], node: Node | None) -> list[Any]:
+    if node is None or not isinstance(current, list) or node.list_type not in {"map", "set"}:
+        return patch
+    if node.list_type == "set":
+        return current + [item for item in patch if item not in current]
+    keys = node.list_keys
+
+    def identity(item: Any) -> tuple[Any, ...]:
+        return tuple(str(item.get(key)) for key in keys) if isinstance(item, dict) else (str(item),)
+
+    merged = {identity(item): item for item in current}
+    for item in patch:
+        key = identity(item)
+        if isinstance(item, dict) and item.get("$patch") == "delete":
+            merged.pop(key, None)
+        else:
+            merged[key] = strategic(merged.get(key), item, node.items)
+    return list(merged.values())

@@ -1,0 +1,356 @@
+"""Requests on resources: from the path and the method to the verb that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from .applying import apply_configuration, check_typed
+from .body import decode_options, decode_patch
+from .cluster import Cluster, Object
+from .decoding import read_object, shape
+from .deleting import Deleter
+from .jsonpath import find, put
+from .kinds import Kind, Served
+from .managed import Owner, with_metadata
+from .messages import Request, Response, json_response, text_response
+from .metadata import coerce
+from .negotiation import Form
+from .options import DeleteOptions, WriteOptions, delete_options, list_options, write_options
+from .patching import APPLY, apply_patch, patch_kind
+from .reading import get_object, list_objects, selector_of, view_of
+from .routes import Target, resource_target
+from .schema.checking import show
+from .status import ApiFault, Cause, bad_request, conflict, invalid, method_not_allowed, not_implemented, nothing_served
+from .watching import watch_objects
+from .writing import Writer
+
+__all__ = ["Resources"]
+
+
+class Resources:
+    """Answers everything under ``/api/v1`` and ``/apis/GROUP/VERSION``."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._writer = Writer(cluster)
+        self._deleter = Deleter(cluster)
+
+    async def answer(self, request: Request) -> Response:
+        """The answer.
+
+        :raises ApiFault: a refusal.
+        """
+        target = resource_target(request.path)
+        if target is None or not self._cluster.registry.serves(target.group, target.version):
+            return text_response(404, "404 page not found\n")
+        if target.plural == "watch":
+            raise not_implemented("the deprecated watch paths; use the watch parameter")
+        kind = self._cluster.registry.find(target.group, target.plural)
+        served = kind.versions.get(target.version) if kind is not None else None
+        if kind is None or served is None or target.rest or (target.namespace and not kind.namespaced):
+            raise nothing_served()
+        if not target.name:
+            return self._warned(served, await self._collection(request, kind, served, target))
+        if kind.namespaced and not target.namespace:
+            raise nothing_served()
+        if target.subresource:
+            return self._warned(served, self._subresource(request, kind, served, target))
+        return self._warned(served, self._object(request, kind, served, target))
+
+    @staticmethod
+    def _warned(served: Served, response: Response) -> Response:
+        if served.warning:
+            response.headers.append(_warning(served.warning))
+        return response
+
+    # -- dispatch ------------------------------------------------------------------------------------------------
+
+    async def _collection(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+        if request.method == "GET":
+            options = list_options(request)
+            if options.watch:
+                return watch_objects(self._cluster, request, kind, served, target.namespace, options)
+            return await list_objects(self._cluster, request, kind, served, target.namespace, options)
+        if kind.namespaced and not target.namespace:
+            raise method_not_allowed()
+        if request.method == "POST":
+            return self._create(request, kind, served, target)
+        if request.method == "DELETE":
+            return self._delete_collection(request, kind, served, target)
+        raise method_not_allowed()
+
+    def _object(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+        match request.method:
+            case "GET":
+                return get_object(self._cluster, request, kind, served, target.namespace, target.name)
+            case "PUT":
+                return self._replace(request, kind, served, target)
+            case "PATCH":
+                return self._patch(request, kind, served, target)
+            case "DELETE":
+                return self._delete(request, kind, served, target)
+        raise method_not_allowed()
+
+    def _subresource(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+        name = target.subresource
+        if name == "finalize" and kind.group == "" and kind.plural == "namespaces":
+            if request.method != "PUT":
+                raise method_not_allowed()
+            return self._finalize(request, kind, served, target)
+        if name == "scale" and served.scale:
+            return self._scale(request, kind, served, target)
+        if name != "status" or not served.status:
+            raise nothing_served()
+        match request.method:
+            case "GET":
+                return get_object(self._cluster, request, kind, served, target.namespace, target.name)
+            case "PUT":
+                return self._replace(request, kind, served, target)
+            case "PATCH":
+                return self._patch(request, kind, served, target)
+        raise method_not_allowed()
+
+    # -- writes --------------------------------------------------------------------------------------------------
+
+    def _create(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+        options = write_options(request, "CreateOptions")
+        decoded = read_object(request, kind, served, options.validation)
+        owner = self._owner(kind, served, options)
+        body = self._writer.create(kind, served, target.namespace, decoded.body, options, owner)
+        return self._written(201, request, kind, served, body, decoded.warnings, dry_run=options.dry_run)
+
+    def _replace(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+        options = write_options(request, "UpdateOptions")
+        decoded = read_object(request, kind, served, options.validation)
+        owner = self._owner(kind, served, options, target.subresource)
+        body, created = self._writer.replace(kind, served, target.namespace, target.name, decoded.body, options, owner)
+        return self._written(
+            201 if created else 200, request, kind, served, body, decoded.warnings, dry_run=options.dry_run
+        )
+
+    def _finalize(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+        """PUT of a namespace's own finalizers, for controllers that empty namespaces."""
+        options = write_options(request, "UpdateOptions")
+        decoded = read_object(request, kind, served, options.validation)
+        entry = self._cluster.get(kind, "", target.name)
+        body = self._cluster.decode(entry, kind, served)
+        body["spec"] = {"finalizers": list(decoded.body.get("spec", {}).get("finalizers") or [])}
+        if entry.deleting and not body["spec"]["finalizers"] and not body["metadata"].get("finalizers"):
+            self._cluster.remove(kind, entry.key)
+        elif body != self._cluster.decode(entry, kind, served):
+            self._cluster.put(kind, served, body)
+        return self._written(200, request, kind, served, body, [])
+
+    def _patch(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+        media = patch_kind(request.header("content-type"), custom=kind.custom)
+        options = write_options(request, "PatchOptions", apply=media == APPLY)
+        if media == APPLY:
+            return self._apply(request, kind, served, target, options)
+        warnings: list[str] = []
+        node = with_metadata(served.node)
+
+        def change(old: Object) -> Object:
+            new = apply_patch(old, request.body, media, node)
+            try:
+                decoded = shape(new, kind, served, options.validation) if isinstance(new, dict) else None
+            except ApiFault as fault:
+                raise _unfit(new, fault.message) from None
+            if decoded is None:
+                raise _unfit(new, "json: cannot unmarshal into Go value")
+            warnings.extend(decoded.warnings)
+            return decoded.body
+
+        owner = self._owner(kind, served, options, target.subresource)
+        body = self._writer.change(kind, served, target.namespace, target.name, change, options, owner)
+        return self._written(200, request, kind, served, body, warnings, dry_run=options.dry_run)
+
+    def _apply(self, request: Request, kind: Kind, served: Served, target: Target, options: WriteOptions) -> Response:
+        config, warnings = self._configuration(request, kind, served, target, options)
+        node = with_metadata(served.node)
+        check_typed(config, node, target.name)
+        owner = Owner(options.manager, "Apply", kind.api_version(served.name), target.subresource)
+        now = self._cluster.now()
+        if served.status and target.subresource != "status":
+            config.pop("status", None)
+
+        def change(old: Object) -> Object:
+            merged = apply_configuration(old, config, node, owner, now, force=options.force)
+            return shape(merged, kind, served, "Ignore").body
+
+        if self._cluster.find(kind, target.namespace, target.name) is not None or target.subresource:
+            body = self._writer.change(
+                kind, served, target.namespace, target.name, change, options, owner, tracked=False
+            )
+            return self._written(200, request, kind, served, body, warnings, dry_run=options.dry_run)
+        if config["metadata"].get("uid"):
+            given = config["metadata"]["uid"]
+            why = f"uid mismatch: the provided object specified uid {given}, and no existing object was found"
+            raise conflict(kind.group, kind.plural, target.name, why)
+        nothing = {"apiVersion": kind.api_version(served.name), "kind": kind.kind, "metadata": {}}
+        made = self._writer.create(kind, served, target.namespace, change(nothing), options, None)
+        return self._written(201, request, kind, served, made, warnings, dry_run=options.dry_run)
+
+    def _configuration(
+        self, request: Request, kind: Kind, served: Served, target: Target, options: WriteOptions
+    ) -> tuple[Object, list[str]]:
+        """The body of an apply, checked as far as no object is needed for it."""
+        try:
+            config = decode_patch(request.body, request.header("content-type"))
+        except ValueError as error:
+            raise bad_request(f"error decoding YAML: {error}") from None
+        if not isinstance(config, dict):
+            raise bad_request("error decoding YAML: the configuration is not an object")
+        given = config.get("apiVersion") or "", config.get("kind") or ""
+        if given != (kind.api_version(served.name), kind.kind):
+            raise bad_request(_object_type(*map(str, given)))
+        metadata = config.get("metadata")
+        if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
+            raise bad_request("metadata.managedFields must be nil")
+        unknown: list[str] = []
+        metadata = coerce(config, kind.kind, served.name, unknown)
+        if unknown and options.validation == "Strict":
+            words = ", ".join(f'unknown field "{path}"' for path in sorted(unknown))
+            raise bad_request(f"error strict decoding YAML: {words}")
+        if metadata.setdefault("name", target.name) != target.name:
+            raise bad_request(
+                f"the name of the object ({metadata['name']}) does not match the name on the URL ({target.name})"
+            )
+        if kind.namespaced and metadata.setdefault("namespace", target.namespace) != target.namespace:
+            words = "the namespace of the provided object does not match the namespace sent on the request"
+            raise bad_request(words)
+        warnings = [f'unknown field "{path}"' for path in sorted(unknown)] if options.validation == "Warn" else []
+        return config, warnings
+
+    def _owner(self, kind: Kind, served: Served, options: WriteOptions, subresource: str = "") -> Owner:
+        return Owner(options.manager, "Update", kind.api_version(served.name), subresource)
+
+    def _written(
+        self,
+        code: int,
+        request: Request,
+        kind: Kind,
+        served: Served,
+        body: Object,
+        warnings: Sequence[str],
+        *,
+        dry_run: bool = False,
+    ) -> Response:
+        headers = [_warning(text) for text in warnings]
+        view = view_of(self._cluster, request, kind, served, single=True)
+        metadata = body["metadata"]
+        entry = self._cluster.find(kind, metadata.get("namespace", ""), metadata["name"])
+        stored = entry is not None and str(entry.version) == metadata.get("resourceVersion")
+        if entry is not None and stored and not dry_run:
+            # What is stored is already encoded.
+            return json_response(code, view.one(entry), headers)
+        if view.form is Form.METADATA:
+            body = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+        return json_response(code, msgspec.json.encode(body), headers)
+
+    # -- scale ---------------------------------------------------------------------------------------------------
+
+    def _scale(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+        assert served.scale is not None
+        if request.method == "GET":
+            entry = self._cluster.get(kind, target.namespace, target.name)
+            return _scale_answer(self._cluster.decode(entry, kind, served), served)
+        if request.method not in {"PUT", "PATCH"}:
+            raise method_not_allowed()
+        patching = request.method == "PATCH"
+        options = write_options(request, "PatchOptions" if patching else "UpdateOptions")
+
+        def change(old: Object) -> Object:
+            current = _scale_of(old, served)
+            if patching:
+                media = patch_kind(request.header("content-type"), custom=True)
+                wanted = apply_patch(current, request.body, media, with_metadata(served.node))
+            else:
+                wanted = decode_options(request.body)
+            replicas = _replicas(wanted)
+            version = wanted.get("metadata", {}).get("resourceVersion")
+            put(old, served.scale["specReplicasPath"], replicas)  # type: ignore[index]
+            if version:
+                old["metadata"]["resourceVersion"] = version
+            return old
+
+        owner = self._owner(kind, served, options, "scale")
+        body = self._writer.change(kind, served, target.namespace, target.name, change, options, owner)
+        return _scale_answer(body, served)
+
+    # -- deletes -------------------------------------------------------------------------------------------------
+
+    def _delete(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+        options = delete_options(request, decode_options(request.body))
+        body, gone = self._deleter.delete(kind, served, target.namespace, target.name, options)
+        if not gone or kind.rules.returns_deleted:
+            return json_response(200, msgspec.json.encode(body))
+        details: dict[str, Any] = {"name": target.name, "kind": kind.plural, "uid": body["metadata"]["uid"]}
+        if kind.group:
+            details["group"] = kind.group
+        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+        return json_response(200, msgspec.json.encode(status))
+
+    def _delete_collection(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+        options = delete_options(request, decode_options(request.body))
+        selector = selector_of(kind, list_options(request))
+        items = []
+        for entry in self._cluster.collection(kind).snapshot(target.namespace):
+            if selector.matches(entry):
+                each = DeleteOptions(options.dry_run, entry.uid, None, options.propagation)
+                body, _ = self._deleter.delete(kind, served, entry.namespace, entry.name, each)
+                if not kind.custom:
+                    del body["apiVersion"], body["kind"]
+                items.append(body)
+        type_ = {"kind": kind.lists, "apiVersion": kind.api_version(served.name)}
+        metadata = {"resourceVersion": str(self._cluster.store.version)}
+        return json_response(200, msgspec.json.encode({**type_, "metadata": metadata, "items": items}))
+
+
+def _warning(text: str) -> tuple[str, str]:
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    return "Warning", f'299 - "{quoted}"'
+
+
+def _unfit(new: Any, why: str) -> ApiFault:
+    """422: what a patch made of an object is not one."""
+    words = f"Invalid value: {show(show(new))}: {why}"
+    return invalid("", "", "", [Cause("patch", "FieldValueInvalid", words)])
+
+
+def _object_type(version: str, kind: str) -> str:
+    group, _, short = version.rpartition("/")
+    return f"invalid object type: {group}/{short}, Kind={kind}"
+
+
+def _scale_of(body: Object, served: Served) -> Object:
+    assert served.scale is not None
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    metadata = {name: body["metadata"][name] for name in kept if name in body["metadata"]}
+    status: Object = {"replicas": find(body, served.scale["statusReplicasPath"]) or 0}
+    if served.scale.get("labelSelectorPath"):
+        status["selector"] = find(body, served.scale["labelSelectorPath"]) or ""
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": metadata,
+        "spec": {"replicas": find(body, served.scale["specReplicasPath"]) or 0},
+        "status": status,
+    }
+
+
+def _scale_answer(body: Object, served: Served) -> Response:
+    return json_response(200, msgspec.json.encode(_scale_of(body, served)))
+
+
+def _replicas(wanted: Any) -> int:
+    spec = wanted.get("spec") if isinstance(wanted, dict) else None
+    replicas = spec.get("replicas", 0) if isinstance(spec, dict) else 0
+    if not isinstance(replicas, int) or isinstance(replicas, bool):
+        raise bad_request('Scale in version "v1" cannot be handled as a Scale: spec.replicas is not an integer')
+    if replicas < 0:
+        words = f"Invalid value: {replicas}: must be greater than or equal to 0"
+        raise invalid("autoscaling", "Scale", "", [Cause("spec.replicas", "FieldValueInvalid", words)])
+    return replicas

@@ -1,0 +1,261 @@
+"""Validation of values, in the words and reasons of the real server."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from fivespot.apiserver.status import Cause
+
+from .formats import FORMATS
+from .node import Node
+
+__all__ = ["ABSENT", "BLOCKED", "is_blocking", "lists_alike", "validate"]
+
+ABSENT: Final = object()
+"""Stands for the value before where there was none."""
+
+BLOCKED: Final = Cause(
+    "<nil>",
+    "FieldValueInvalid",
+    "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing "
+    "errors to complete validation",
+)
+_BLOCKING: Final = frozenset(
+    {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
+)
+
+
+def is_blocking(causes: list[Cause]) -> bool:
+    """Whether CEL rules would meet values of types that they do not expect."""
+    return any(cause.reason in _BLOCKING for cause in causes)
+
+
+def validate(value: Any, node: Node, path: str, old: Any = ABSENT) -> list[Cause]:
+    """What is wrong with a value.
+
+    :param old: what was there before: a part that has not changed is not checked again (KEP-4008), so that a stricter
+        schema does not freeze existing objects.
+    """
+    causes: list[Cause] = []
+    _check(value, node, path, old, causes)
+    return causes
+
+
+def _check(value: Any, node: Node, path: str, old: Any, causes: list[Cause]) -> None:
+    if old is not ABSENT and _same(old, value):
+        return
+    if value is None:
+        if not node.nullable and (node.type or node.int_or_string):
+            causes.append(_wrong_type(path, _wanted(node), "null"))
+        return
+    found = json_type(value)
+    if not _fits(value, found, node):
+        causes.append(_wrong_type(path, _wanted(node), found))
+        return
+    _check_plain(value, node, path, causes)
+    if found == "object":
+        _check_object(value, node, path, old, causes)
+    elif found == "array":
+        _check_array(value, node, path, old, causes)
+    _check_junctions(value, node, path, causes)
+
+
+def _same(old: Any, new: Any) -> bool:
+    # Equality alone would take True for 1.
+    return type(old) is type(new) and bool(old == new)
+
+
+def json_type(value: Any) -> str:
+    """The JSON type of a decoded value."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, list):
+        return "array"
+    return "null" if value is None else "object"
+
+
+def _wanted(node: Node) -> str:
+    return "integer,string" if node.int_or_string else node.type
+
+
+def _fits(value: Any, found: str, node: Node) -> bool:
+    if node.int_or_string:
+        return found in {"integer", "string"}
+    if not node.type or found == node.type:
+        return True
+    if node.type == "number":
+        return found == "integer"
+    return node.type == "integer" and found == "number" and float(value).is_integer()
+
+
+def _wrong_type(path: str, wanted: str, found: str) -> Cause:
+    message = f'Invalid value: "{found}": {path} in body must be of type {wanted}: "{found}"'
+    return Cause(path, "FieldValueTypeInvalid", message)
+
+
+def _bad(path: str, value: Any, words: str, reason: str = "FieldValueInvalid") -> Cause:
+    return Cause(path, reason, f"Invalid value: {show(value)}: {path} in body {words}")
+
+
+def show(value: Any) -> str:
+    """A value as Go's field errors print it."""
+    return msgspec.json.encode(value).decode()
+
+
+def _number(value: Any) -> str:
+    return str(int(value)) if float(value).is_integer() else str(value)
+
+
+def _check_plain(value: Any, node: Node, path: str, causes: list[Cause]) -> None:
+    if node.enum and not any(_same(choice, value) for choice in node.enum):
+        supported = ", ".join(show(choice) for choice in node.enum)
+        message = f"Unsupported value: {show(value)}: supported values: {supported}"
+        causes.append(Cause(path, "FieldValueNotSupported", message))
+    if isinstance(value, str):
+        _check_text(value, node, path, causes)
+    elif isinstance(value, int | float) and not isinstance(value, bool) and node.limits:
+        _check_number(value, node, path, causes)
+
+
+def _check_text(value: str, node: Node, path: str, causes: list[Cause]) -> None:
+    limits = node.limits
+    if limits:
+        size = len(value)
+        if (most := limits.get("maxLength")) is not None and size > most:
+            causes.append(Cause(path, "FieldValueTooLong", f"Too long: may not be more than {most} bytes"))
+        if (least := limits.get("minLength")) is not None and size < least:
+            causes.append(_bad(path, value, f"should be at least {least} chars long"))
+    if node.pattern is not None and not node.pattern.search(value):
+        causes.append(_bad(path, value, f"should match '{node.raw['pattern']}'"))
+    if node.format and not (check := FORMATS.get(node.format, _any_text))(value):
+        assert check is not _any_text
+        causes.append(_bad(path, value, f"must be of type {node.format}: {show(value)}", "FieldValueTypeInvalid"))
+
+
+def _any_text(text: str) -> bool:
+    return True
+
+
+def _check_number(value: float, node: Node, path: str, causes: list[Cause]) -> None:
+    limits = node.limits
+    if (most := limits.get("maximum")) is not None:
+        if limits.get("exclusiveMaximum"):
+            if value >= most:
+                causes.append(_bad(path, value, f"should be less than {_number(most)}"))
+        elif value > most:
+            causes.append(_bad(path, value, f"should be less than or equal to {_number(most)}"))
+    if (least := limits.get("minimum")) is not None:
+        if limits.get("exclusiveMinimum"):
+            if value <= least:
+                causes.append(_bad(path, value, f"should be greater than {_number(least)}"))
+        elif value < least:
+            causes.append(_bad(path, value, f"should be greater than or equal to {_number(least)}"))
+    factor = limits.get("multipleOf")
+    if factor and abs(value / factor - round(value / factor)) > 1e-9:
+        causes.append(_bad(path, value, f"should be a multiple of {_number(factor)}"))
+
+
+def _check_object(value: dict[str, Any], node: Node, path: str, old: Any, causes: list[Cause]) -> None:
+    limits = node.limits
+    if (most := limits.get("maxProperties")) is not None and len(value) > most:
+        words = f"Too many: {len(value)}: must have at most {most} items"
+        causes.append(Cause(path, "FieldValueTooMany", words))
+    if (least := limits.get("minProperties")) is not None and len(value) < least:
+        causes.append(_bad(path, value, f"should have at least {least} properties"))
+    causes.extend(
+        Cause(_join(path, name), "FieldValueRequired", "Required value") for name in node.required if name not in value
+    )
+    before = old if isinstance(old, dict) else None
+    for name, member in value.items():
+        inner = node.properties.get(name) or node.additional
+        if inner is not None:
+            _check(member, inner, _join(path, name), ABSENT if before is None else before.get(name, ABSENT), causes)
+        elif node.closed:
+            causes.append(Cause(_join(path, name), "FieldValueForbidden", f"Forbidden: {path} in body is closed"))
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _check_array(value: list[Any], node: Node, path: str, old: Any, causes: list[Cause]) -> None:
+    limits = node.limits
+    if (most := limits.get("maxItems")) is not None and len(value) > most:
+        words = f"Too many: {len(value)}: must have at most {most} items"
+        causes.append(Cause(path, "FieldValueTooMany", words))
+    if (least := limits.get("minItems")) is not None and len(value) < least:
+        causes.append(_bad(path, value, f"should have at least {least} items"))
+    if node.items is not None:
+        before = lists_alike(node, old)
+        for number, member in enumerate(value):
+            inner = ABSENT if before is None else before.get(_identity(node, member), ABSENT)
+            _check(member, node.items, f"{path}[{number}]", inner, causes)
+    if node.list_type in {"set", "map"}:
+        _check_unique(value, node, path, causes)
+
+
+def lists_alike(node: Node, old: Any) -> dict[str, Any] | None:
+    """The items of an earlier list by identity, where items of both can be told to be the same one."""
+    if node.list_type != "map" or not isinstance(old, list):
+        return None
+    return {_identity(node, item): item for item in old}
+
+
+def _identity(node: Node, item: Any) -> str:
+    if node.list_type == "map" and isinstance(item, dict):
+        return show({key: item.get(key) for key in node.list_keys})
+    return show(item)
+
+
+identity = _identity
+
+
+def _check_unique(value: list[Any], node: Node, path: str, causes: list[Cause]) -> None:
+    seen: set[str] = set()
+    for number, item in enumerate(value):
+        if node.list_type == "map":
+            if not isinstance(item, dict):
+                continue
+            key = show({name: item[name] for name in node.list_keys if name in item})
+        else:
+            key = show(item)
+        if key in seen:
+            causes.append(Cause(f"{path}[{number}]", "FieldValueDuplicate", f"Duplicate value: {key}"))
+        seen.add(key)
+
+
+def _check_junctions(value: Any, node: Node, path: str, causes: list[Cause]) -> None:
+    for inner in node.all_of:
+        _check(value, inner, path, ABSENT, causes)
+    if node.any_of and not any(not validate(value, inner, path) for inner in node.any_of):
+        _junction(f'"{path}" must validate at least one schema (anyOf)', causes)
+        _first_of(value, node.any_of, path, causes)
+    if node.one_of:
+        valid = sum(not validate(value, inner, path) for inner in node.one_of)
+        words = f'"{path}" must validate one and only one schema (oneOf). Found '
+        if valid == 0:
+            _junction(words + "none valid", causes)
+            _first_of(value, node.one_of, path, causes)
+        elif valid > 1:
+            _junction(words + f"{valid} valid alternatives", causes)
+    if node.negated is not None and not validate(value, node.negated, path):
+        _junction(f'"{path}" must not validate the schema (not)', causes)
+
+
+def _junction(words: str, causes: list[Cause]) -> None:
+    causes.append(Cause("<nil>", "FieldValueInvalid", f'Invalid value: "": {words}'))
+
+
+def _first_of(value: Any, nodes: tuple[Node, ...], path: str, causes: list[Cause]) -> None:
+    """Tell what is wrong with the nearest alternative."""
+    found = [validate(value, inner, path) for inner in nodes]
+    fewest = min(len(wrong) for wrong in found)
+    causes += next(wrong for wrong in found if len(wrong) == fewest)

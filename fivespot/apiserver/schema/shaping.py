@@ -1,0 +1,65 @@
+"""Pruning and defaulting: what a structural schema does to an object before anything looks at it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from .node import Node
+
+__all__ = ["apply_defaults", "prune"]
+
+_TYPE_META: Final = frozenset({"apiVersion", "kind", "metadata"})
+
+
+def prune(value: Any, node: Node, path: str = "", unknown: list[str] | None = None) -> None:
+    """Remove the members that the schema does not know, in place.
+
+    :param unknown: gets the path of everything removed.
+    """
+    if isinstance(value, dict):
+        _prune_object(value, node, path, unknown)
+    elif isinstance(value, list) and node.items is not None:
+        for number, member in enumerate(value):
+            prune(member, node.items, f"{path}[{number}]" if unknown is not None else "", unknown)
+
+
+def _prune_object(value: dict[str, Any], node: Node, path: str, unknown: list[str] | None) -> None:
+    properties, additional = node.properties, node.additional
+    kept_open = node.preserve or node.closed or node.int_or_string
+    dropped = []
+    for name, member in value.items():
+        inner = properties.get(name) or additional
+        if inner is None:
+            if not kept_open and not (node.embedded and name in _TYPE_META):
+                dropped.append(name)
+        elif isinstance(member, dict | list):
+            prune(member, inner, _join(path, name) if unknown is not None else "", unknown)
+    for name in dropped:
+        del value[name]
+        if unknown is not None:
+            unknown.append(_join(path, name))
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def apply_defaults(value: Any, node: Node) -> None:
+    """Fill in the defaults of what is missing, in place; a null that may not be one counts as missing."""
+    if not node.defaults:
+        return
+    if isinstance(value, dict):
+        for name, inner in node.properties.items():
+            if inner.default is not None and (name not in value or (value[name] is None and not inner.nullable)):
+                value[name] = msgspec.json.decode(inner.default)
+        for name, member in value.items():
+            below = node.properties.get(name) or node.additional
+            if below is not None and below.defaults:
+                if member is None and below.default is not None and not below.nullable:
+                    value[name] = msgspec.json.decode(below.default)
+                apply_defaults(value[name], below)
+    elif isinstance(value, list) and node.items is not None:
+        for member in value:
+            apply_defaults(member, node.items)

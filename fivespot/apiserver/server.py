@@ -1,0 +1,170 @@
+"""The server: one entry point from a request to an answer, without a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Final, Self
+
+import msgspec
+
+from .body import BODY_LIMIT
+from .clock import Clock, Ids, SystemClock
+from .cluster import Cluster
+from .core import built_in_kinds
+from .definitions import DefinitionRules
+from .discovery import Discovery
+from .lifecycle import Lifecycle
+from .managed import Owner
+from .messages import Request, Response, json_response, text_response
+from .negotiation import check_json
+from .openapi import OpenApi
+from .options import WriteOptions
+from .resources import Resources
+from .status import ApiFault, too_large
+from .writing import Writer
+
+__all__ = ["VERSION", "ApiServer", "Handler", "Middleware"]
+
+VERSION: Final = "v1.37.2"
+"""The release of Kubernetes whose behaviour this server has."""
+_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+_HEALTH: Final = ("/healthz", "/livez", "/readyz")
+
+Handler = Callable[[Request], Awaitable[Response]]
+Middleware = Callable[[Request, Handler], Awaitable[Response]]
+"""Sits between a front and the server: may answer itself, wait, or change what is asked and answered."""
+
+_log = logging.getLogger(__name__)
+
+
+class ApiServer:
+    """A Kubernetes API server in memory; an async context manager.
+
+    Inside its scope definitions become kinds, namespaces are emptied and dependants are collected, all on the running
+    loop and the injected clock, so that a virtual-time loop and a seed repeat a run exactly.
+
+    :param clock: where time comes from; by default the machine's.
+    :param seed: makes uids and generated names repeatable.
+    :param window: changes per resource that a watch may be behind before it gets 410.
+    :param token: the bearer token that requests must show; "" lets everybody in.
+    :param middleware: sees every request first.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock | None = None,
+        seed: int | None = None,
+        window: int = 10_000,
+        token: str = "",
+        middleware: Middleware | None = None,
+    ) -> None:
+        self.cluster = Cluster(clock or SystemClock(), Ids(seed), window)
+        self.middleware = middleware
+        self._token = token
+        self._lifecycle = Lifecycle(self.cluster)
+        self._resources = Resources(self.cluster)
+        self._discovery = Discovery(self.cluster.registry)
+        self._openapi = OpenApi(self.cluster.registry)
+        self._group: asyncio.TaskGroup | None = None
+        self._task: asyncio.Task[None] | None = None
+        for kind in built_in_kinds(DefinitionRules()):
+            self.cluster.registry.add(kind)
+
+    async def __aenter__(self) -> Self:
+        self._make_namespaces()
+        self._group = asyncio.TaskGroup()
+        await self._group.__aenter__()
+        self._task = self._group.create_task(self._lifecycle.run(), name="apiserver lifecycle")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._group is not None
+        assert self._task is not None
+        self.cluster.store.close()
+        self._task.cancel()
+        await self._group.__aexit__(kind, error, trace)
+
+    def _make_namespaces(self) -> None:
+        kind = self.cluster.registry.find("", "namespaces")
+        assert kind is not None
+        writer = Writer(self.cluster)
+        owner = Owner("kube-apiserver", "Update", "v1")
+        options = WriteOptions(dry_run=False, manager=owner.manager, validation="Ignore", force=False)
+        for name in _NAMESPACES:
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            if self.cluster.find(kind, "", name) is None:
+                writer.create(kind, kind.versions["v1"], "", body, options, owner)
+
+    def compact(self, version: int | None = None) -> None:
+        """Forget the history up to a version (by default all of it), as etcd does now and then.
+
+        Watches and continue tokens from before get 410 from then on.
+        """
+        self.cluster.store.compact(version)
+
+    async def handle(self, request: Request) -> Response:
+        """Answer a request, whatever it contains; a stream in the answer is the caller's to close."""
+        if self.middleware is not None:
+            return await self.middleware(request, self._answer)
+        return await self._answer(request)
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            return await self._dispatch(request)
+        except ApiFault as fault:
+            return fault.response()
+        except Exception as error:
+            _log.exception("%s %s failed", request.method, request.path)
+            words = f"Internal error occurred: {type(error).__name__}"
+            return ApiFault(500, "InternalError", words, {"causes": [{"message": type(error).__name__}]}).response()
+
+    async def _dispatch(self, request: Request) -> Response:
+        if len(request.body) > BODY_LIMIT:
+            raise too_large(BODY_LIMIT)
+        path = request.path
+        if path.split("?")[0] in _HEALTH or path.startswith(tuple(f"{each}/" for each in _HEALTH)):
+            return text_response(200, "ok")
+        if self._token and not self._known(request.header("authorization")):
+            raise ApiFault(401, "Unauthorized", "Unauthorized")
+        check_json(request.header("accept")) if path.startswith(("/api/", "/apis/")) else None
+        if path == "/version":
+            return json_response(200, _version())
+        if path == "/":
+            return json_response(200, msgspec.json.encode({"paths": self._paths()}))
+        found = self._openapi.answer(path) if path.startswith("/openapi") else None
+        if found is None and request.method == "GET" and path.startswith(("/api", "/apis")):
+            found = self._discovery.answer(path, request.header("accept"))
+        return found if found is not None else await self._resources.answer(request)
+
+    def _known(self, authorization: str) -> bool:
+        scheme, _, given = authorization.partition(" ")
+        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token.encode())
+
+    def _paths(self) -> list[str]:
+        paths = ["/api", "/apis", "/openapi/v3", "/version", *_HEALTH]
+        for group, versions in self.cluster.registry.groups().items():
+            base = f"/apis/{group}" if group else "/api"
+            paths += [base, *(f"{base}/{version}" for version in versions)]
+        return sorted(set(paths))
+
+
+def _version() -> bytes:
+    major, minor, _ = VERSION.removeprefix("v").split(".")
+    return msgspec.json.encode({
+        "major": major,
+        "minor": minor,
+        "gitVersion": VERSION,
+        "gitCommit": "embedded",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "none",
+        "compiler": "none",
+        "platform": "embedded",
+    })  # fmt: skip
