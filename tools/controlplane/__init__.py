@@ -4,6 +4,7 @@ from .api import Api, ApiError
 from .audit import AuditLog, select, tally
 from .build import BuildFailed, build
 from .clusterapi import build_cluster_api
+from .clusterctl import ClusterctlFailed, build_clusterctl, clusterctl
 from .core_manager import FAST_GATES, CoreManager
 from .crds import cluster_api_crds, read_crds, stand_in_crds
 from .gotool import GoUnavailable
@@ -18,6 +19,7 @@ __all__ = [
     "ApiError",
     "AuditLog",
     "BuildFailed",
+    "ClusterctlFailed",
     "ControlPlane",
     "ControlPlaneFailed",
     "CoreManager",
@@ -25,8 +27,10 @@ __all__ = [
     "KubectlFailed",
     "build",
     "build_cluster_api",
+    "build_clusterctl",
     "cluster_api_crds",
     "cluster_api_version",
+    "clusterctl",
     "free_ports",
     "kubernetes_version",
     "read_crds",

@@ -17,6 +17,7 @@ from . import (
     GoUnavailable,
     build,
     build_cluster_api,
+    build_clusterctl,
     cluster_api_crds,
     cluster_api_version,
     kubernetes_version,
@@ -52,6 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
             build(version)
             cluster_api_crds()
             build_cluster_api()
+            build_clusterctl()
             return 0
         return _run(
             version,

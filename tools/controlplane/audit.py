@@ -3,45 +3,66 @@
 from __future__ import annotations
 
 import json
+import re
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-COMPLETE = "ResponseComplete"
+RECEIVED = "RequestReceived"
 STARTED = "ResponseStarted"
+COMPLETE = "ResponseComplete"
+PANIC = "Panic"
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 POLICY: dict[str, Any] = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
-    "omitStages": ["RequestReceived"],
     "rules": [
         # The server's own loops and the readiness polls say nothing about anyone under test.
         {"level": "None", "users": ["system:apiserver"]},
         {"level": "None", "nonResourceURLs": ["/healthz*", "/livez*", "/readyz*"]},
-        {"level": "Metadata"},
+        # When a write begins is logged too; see AuditLog.
+        {"level": "Metadata", "verbs": sorted(WRITES)},
+        {"level": "Metadata", "omitStages": [RECEIVED]},
     ],
 }
 
-WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_LATE_SECONDS = 2.0
+"""How long a write that has begun is waited for: one that takes longer is being held, or died with its server."""
+_POLL_SECONDS = 0.01
+_STAGE = re.compile(rb'"stage": ?"(\w+)"')
+_ID = re.compile(rb'"auditID": ?"([^"]+)"')
 
 
-@dataclass(frozen=True)
 class AuditLog:
-    """The audit log file of one server. Events are written before the response is sent."""
+    """The audit log file of one server.
 
-    path: Path
+    The line of a write appears when it is answered, and its effect may be seen a moment earlier. But the line that says
+    that it has begun is there before anything happens. So whoever looks here, or takes a mark, waits for the writes
+    that have begun within the last two seconds; then the log has all whose effects can have been seen.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._scanned = 0
+        self._begun: dict[bytes, float] = {}
 
     def mark(self) -> int:
         """A place in the log; events up to here are left out by ``since=mark``."""
-        return self.path.stat().st_size if self.path.exists() else 0
+        self._settle()
+        return self._scanned
 
     def events(self, *, since: int = 0, stages: Iterable[str] = (COMPLETE,)) -> list[dict[str, Any]]:
         """The events after ``since``, oldest first.
 
         A watch completes when it ends: ask for ``ResponseStarted`` as well to see those that are open.
         """
+        self._settle()
         if not self.path.exists():
             return []
         wanted = frozenset(stages)
@@ -50,6 +71,35 @@ class AuditLog:
             # The last line may be half written.
             lines = [line for line in log if line.endswith(b"\n")]
         return [event for event in map(json.loads, lines) if event["stage"] in wanted]
+
+    def _settle(self) -> None:
+        with self._lock:
+            while True:
+                self._scan()
+                late = time.monotonic() - _LATE_SECONDS
+                self._begun = {identity: at for identity, at in self._begun.items() if at > late}
+                if not self._begun:
+                    return
+                time.sleep(_POLL_SECONDS)
+
+    def _scan(self) -> None:
+        """Take in what is new: which writes have begun, and which of them have ended."""
+        if not self.path.exists():
+            return
+        now = time.monotonic()
+        with self.path.open("rb") as log:
+            log.seek(self._scanned)
+            for line in log:
+                if not line.endswith(b"\n"):
+                    return
+                self._scanned += len(line)
+                stage, identity = _STAGE.search(line), _ID.search(line)
+                if stage is None or identity is None:
+                    continue
+                if stage[1].decode() == RECEIVED:
+                    self._begun[identity[1]] = now
+                elif stage[1].decode() in {COMPLETE, PANIC}:
+                    self._begun.pop(identity[1], None)
 
 
 def select(

@@ -137,7 +137,7 @@ def _build(version: str, binary: Path, say: Say) -> None:
         _replace_api(go, source, version)
         fresh = Path(scratch) / "cluster-api-core.new"
         package = "./core" if core != source else "."
-        flags = ["-trimpath", "-ldflags", _linker_flags(version)]
+        flags = ["-trimpath", "-ldflags", linker_flags(version)]
         run_go([str(go), "build", *flags, "-o", str(fresh), package], cwd=source)
         fresh.replace(binary)
 
@@ -149,7 +149,14 @@ def _replace_api(go: Path, source: Path, version: str) -> None:
         run_go([str(go), "mod", "edit", f"-replace={_API_MODULE}={_API_MODULE}@v{version}"], cwd=source)
 
 
-def _linker_flags(version: str) -> str:
+def replaces_api(version: str) -> bool:
+    """Whether the API types of a release are a module of their own."""
+    major, minor, _ = (int(part) for part in version.split("."))
+    return (major, minor) >= (1, 11)
+
+
+def linker_flags(version: str) -> str:
+    """What makes a program say its release."""
     major, minor, _ = version.split(".")
     facts = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor, "gitCommit": "module"}
     return " ".join(["-s", "-w", *(f"-X {_MODULE}/version.{name}={value}" for name, value in facts.items())])
