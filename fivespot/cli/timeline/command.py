@@ -1,0 +1,118 @@
+"""``fivespot timeline``: its command line and its outputs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fivespot.cli.console import colours, shows
+from fivespot.runtime.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fivespot.cli.timeline.course import Course, Period
+
+__all__ = ["timeline"]
+
+
+@click.command(context_settings={"show_default": True})
+@click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    metavar="FILE",
+    multiple=True,
+    required=True,
+    help="YAML or JSON with one schedule or several; - is standard input. Repeatable.",
+)
+@click.option("--from", "start", metavar="T", default="now", help="When the period begins.")
+@click.option("--to", "end", metavar="T", default="+14d", help="When it ends; a distance counts from --from.")
+@click.option("--zone", metavar="ZONE", help="Time zone to read and show times in; default that of the schedule.")
+@click.option("--name", metavar="[KIND/]NAME", help="Which schedule, where there are several.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@click.option("--png", metavar="FILE", help="Draw the period as a picture, too.")
+@click.option("--ics", metavar="FILE", help="Write the active times as a calendar (iCalendar), too.")
+@click.option(
+    "--provider",
+    "providers",
+    metavar="MODULE:OBJECT",
+    multiple=True,
+    help="A provider of a kind that does not come with fivespot. Repeatable.",
+)
+def timeline(
+    filenames: tuple[str, ...],
+    start: str,
+    end: str,
+    zone: str | None,
+    name: str | None,
+    output: str,
+    png: str | None,
+    ics: str | None,
+    providers: tuple[str, ...],
+) -> None:
+    """Show when a schedule is active over a period, without a cluster.
+
+    T is an instant (2027-03-28T01:00:00Z), a date or a time of day in the zone (2027-03-28, 2027-03-28T02:30), now, or
+    a distance (+7d; s, m, h, d or w).
+    """
+    # The help must not import the models.
+    from fivespot.cli.timeline.documents import STDIN, read_objects  # noqa: PLC0415
+    from fivespot.cli.timeline.kinds import Kinds  # noqa: PLC0415
+    from fivespot.cli.timeline.period import read_period, read_zone  # noqa: PLC0415
+    from fivespot.cli.timeline.schedules import find_schedules, select, zone_name  # noqa: PLC0415
+    from fivespot.cli.timeline.simulate import Simulation, ready  # noqa: PLC0415
+    from fivespot.cli.timeline.text import ASCII, UNICODE, render  # noqa: PLC0415
+    from fivespot.runtime.clock import SystemClock  # noqa: PLC0415
+
+    now = SystemClock().now()
+    known = Kinds(providers)
+    schedules = find_schedules(read_objects(filenames))
+    where = ", ".join("standard input" if path == STDIN else path for path in filenames)
+    chosen = select(schedules, name, where=where)
+    if len(chosen) > 1 and (output == "json" or png or ics):
+        listed = ", ".join(str(schedule) for schedule in chosen)
+        raise ConfigError(
+            f"{where} holds {len(chosen)} schedules, and one can be shown so: choose with --name: {listed}"
+        )
+    for schedule in chosen:
+        # What is wrong with any of them is told before anything is shown.
+        ready(schedule, known.provider(schedule))
+    for number, schedule in enumerate(chosen):
+        zoned = read_zone(zone) if zone else read_zone(zone_name(schedule, schedules), f"{schedule}: spec.timezone")
+        period = read_period(start, end, zoned, now)
+        simulation = Simulation(schedules, lambda each: ready(each, known.provider(each)), period.start)
+        course = simulation.course(schedule)
+        course.changes(period.end)
+        if png:
+            from fivespot.cli.timeline.png import draw  # noqa: PLC0415
+
+            _write("--png", png, draw(schedule.title, course, period, zoned))
+        if ics:
+            from fivespot.cli.timeline.ics import export  # noqa: PLC0415
+
+            _write("--ics", ics, export(schedule.title, schedule.identity, course, period, now))
+        if output == "json":
+            click.echo(_as_json(course, period))
+        else:
+            click.echo("\n" if number else "", nl=False)
+            marks = UNICODE if shows(sys.stdout, UNICODE.all) else ASCII
+            notes = simulation.notes(schedule, period)
+            text = render(schedule.title, course, period, zoned, notes=notes, marks=marks)
+            click.echo(text, nl=False, color=colours())
+
+
+def _as_json(course: Course, period: Period) -> str:
+    from fivespot.runtime.objects import rfc3339  # noqa: PLC0415
+
+    changes = [{"at": rfc3339(change.at), "active": change.active} for change in course.changes(period.end)]
+    return json.dumps({"initialActive": course.initial, "transitions": changes}, indent=2)
+
+
+def _write(option: str, path: str, content: bytes) -> None:
+    try:
+        Path(path).write_bytes(content)
+    except OSError as error:
+        raise ConfigError(f"{option} {path}: {error.strerror or error}") from error

@@ -1,0 +1,100 @@
+"""Reads objects from YAML or JSON as kubectl reads them."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from fivespot.runtime.errors import ConfigError
+
+__all__ = ["STDIN", "read_objects"]
+
+STDIN: Final = "-"
+_MAP: Final = "tag:yaml.org,2002:map"
+_INT: Final = "tag:yaml.org,2002:int"
+_FLOAT: Final = "tag:yaml.org,2002:float"
+_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as kubectl takes it: dates and times of day are texts, and a key stands once."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
+            if key is not None and key_node.tag != "tag:yaml.org,2002:merge":
+                if key in seen:
+                    where = key_node.start_mark
+                    raise ConfigError(f"line {where.line + 1}: the key {key!r} stands twice in one object")
+                seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+# YAML 1.1 reads 18:30 as a number in base 60 and 2027-01-01 as a date. Kubernetes' reader does neither.
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in {_INT, _FLOAT, _TIMESTAMP}]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    _INT,
+    re.compile(r"^(?:[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+)$"),
+    list("-+0123456789"),
+)
+_Loader.add_implicit_resolver(
+    _FLOAT,
+    re.compile(
+        r"^(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?\.[0-9][0-9_]*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+    ),
+    list("-+0123456789."),
+)
+
+
+def read_objects(paths: Iterable[str]) -> list[dict[str, Any]]:
+    """All objects of the files, in their order; the items of a ``List`` count as objects of their own.
+
+    :param paths: files of YAML or JSON, each with any number of documents; ``-`` is standard input.
+    :raises ConfigError: a file cannot be read, or holds something else.
+    """
+    found: list[dict[str, Any]] = []
+    for path in paths:
+        shown = "standard input" if path == STDIN else path
+        try:
+            text = sys.stdin.read() if path == STDIN else Path(path).read_text(encoding="utf-8-sig")
+            for number, document in enumerate(yaml.load_all(text, _Loader), 1):
+                found += _objects(document, f"{shown}: document {number}")
+        except OSError as error:
+            raise ConfigError(f"{shown}: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{shown}: is no UTF-8 text") from error
+        except yaml.YAMLError as error:
+            raise ConfigError(f"{shown}: is no YAML: {error}") from error
+        except RecursionError:
+            raise ConfigError(f"{shown}: is nested too deeply") from None
+        except ConfigError as error:
+            raise error if str(error).startswith(shown) else ConfigError(f"{shown}: {error}") from error
+    return found
+
+
+def _objects(document: object, where: str) -> Iterator[dict[str, Any]]:
+    if document is None:
+        return
+    try:
+        # What JSON cannot hold, kubectl would not send.
+        plain = json.loads(json.dumps(document, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{where}: cannot be written as JSON: {error}") from None
+    if not isinstance(plain, Mapping) or not isinstance(plain.get("kind"), str):
+        raise ConfigError(f"{where}: is no Kubernetes object (it has no kind)")
+    items = plain.get("items")
+    if plain["kind"].endswith("List") and isinstance(items, list):
+        for index, item in enumerate(items):
+            yield from _objects(item, f"{where}: item {index + 1}")
+        return
+    yield dict(plain)

@@ -1,0 +1,83 @@
+"""A course as an iCalendar file (RFC 5545): one event for each time in which the schedule is active."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime, timedelta
+
+from fivespot import __version__
+from fivespot.cli.timeline.course import Course, Interval, Period
+from fivespot.cli.timeline.words import length
+from fivespot.runtime.errors import ConfigError
+from fivespot.runtime.objects import rfc3339
+
+__all__ = ["export"]
+
+
+def export(title: str, identity: str, course: Course, period: Period, now: datetime) -> bytes:
+    """The calendar of a period.
+
+    The uid of an event follows from the schedule and from when the event ends: it stays the same whatever the period,
+    so that importing again replaces what was imported before.
+
+    :param identity: of the schedule: kind, namespace and name.
+    :param now: when the calendar is made, for ``DTSTAMP``.
+    :raises ConfigError: icalendar is not installed.
+    """
+    try:
+        from icalendar import Calendar, Event, Timezone, TimezoneStandard  # noqa: PLC0415 - only who exports pays for the import
+    except ImportError as error:
+        raise ConfigError("--ics: icalendar is not installed; pip install 'fivespot[cli]'") from error
+
+    calendar = Calendar()
+    calendar.add("prodid", f"-//fivespot//timeline {__version__}//EN")
+    calendar.add("version", "2.0")
+    calendar.add("calscale", "GREGORIAN")
+    calendar.add("x-wr-calname", title)
+    intervals = course.intervals(period)
+    if not intervals:
+        # A calendar must hold something (RFC 5545, 3.6), and this says nothing.
+        zone, standard = Timezone(), TimezoneStandard()
+        zone.add("tzid", "UTC")
+        standard.add("dtstart", datetime(1970, 1, 1))  # noqa: DTZ001 - local time by definition (RFC 5545, 3.6.5)
+        standard.add("tzoffsetfrom", timedelta(0))
+        standard.add("tzoffsetto", timedelta(0))
+        zone.add_component(standard)
+        calendar.add_component(zone)
+    for interval in intervals:
+        start, end = _whole_seconds(interval)
+        if start == end:
+            # An event must last, and iCalendar knows no fractions.
+            continue
+        event = Event()
+        event.add("uid", _uid(identity, interval))
+        event.add("dtstamp", now.replace(microsecond=0))
+        event.add("dtstart", start)
+        event.add("dtend", end)
+        event.add("summary", f"{title} active")
+        event.add("description", _description(interval, period))
+        # It takes nobody's time.
+        event.add("transp", "TRANSPARENT")
+        calendar.add_component(event)
+    text: bytes = calendar.to_ical()
+    return text
+
+
+def _whole_seconds(interval: Interval) -> tuple[datetime, datetime]:
+    return interval.start.replace(microsecond=0), interval.end.replace(microsecond=0)
+
+
+def _uid(identity: str, interval: Interval) -> str:
+    end = interval.whole_end.isoformat() if interval.whole_end is not None else "open"
+    return f"{hashlib.sha256(f'{identity} {end}'.encode()).hexdigest()[:32]}@timeline.5spot.finos.org"
+
+
+def _description(interval: Interval, period: Period) -> str:
+    text = f"Active for {length(interval.end - interval.start)}."
+    if interval.start == period.start:
+        text += f" It may have begun earlier: the calendar begins at {rfc3339(period.start)}."
+    if interval.whole_end is None:
+        text += " No end is in sight."
+    elif interval.whole_end > interval.end:
+        text += f" It ends at {rfc3339(interval.whole_end)}, after the calendar does."
+    return text

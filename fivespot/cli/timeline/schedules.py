@@ -1,0 +1,112 @@
+"""Schedules out of files, and which of them is meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fivespot.api import names
+from fivespot.providers.registry import SHIPPED
+from fivespot.runtime.errors import ConfigError
+from fivespot.runtime.objects import group_of
+
+__all__ = ["Schedule", "find", "find_schedules", "select", "zone_name"]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A schedule object as a file holds it."""
+
+    kind: str
+    name: str
+    namespace: str
+    body: Mapping[str, Any] = field(repr=False, hash=False, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+    @property
+    def title(self) -> str:
+        """How people are told of it."""
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+    @property
+    def identity(self) -> str:
+        return f"{self.kind} {self.namespace} {self.name}"
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """Its spec; empty where it is no object."""
+        return _mapping(self.body.get("spec"))
+
+
+def find_schedules(objects: Sequence[Mapping[str, Any]]) -> list[Schedule]:
+    """The schedules among objects, in their order.
+
+    :raises ConfigError: a schedule has no name, or two have the same one.
+    """
+    found: dict[str, Schedule] = {}
+    for body in objects:
+        if group_of(str(body.get("apiVersion"))) != names.PROVIDER_GROUP:
+            if body["kind"] in SHIPPED:
+                raise ConfigError(
+                    f"{body['kind']}: apiVersion is {body.get('apiVersion')!r}, it must be {names.PROVIDER_API_VERSION}"
+                )
+            continue
+        metadata = body.get("metadata")
+        metadata = metadata if isinstance(metadata, Mapping) else {}
+        name, namespace = metadata.get("name"), metadata.get("namespace") or ""
+        if not isinstance(name, str) or not name:
+            raise ConfigError(f"{body['kind']}: metadata.name is required")
+        schedule = Schedule(body["kind"], name, str(namespace), body)
+        if found.setdefault(schedule.identity, schedule) is not schedule:
+            raise ConfigError(f"{schedule.title} is there twice")
+    return list(found.values())
+
+
+def select(schedules: Sequence[Schedule], wanted: str | None, *, where: str) -> list[Schedule]:
+    """The schedules of that name (``NAME`` or ``KIND/NAME``); all when none is wanted.
+
+    :raises ConfigError: there is none.
+    """
+    if not schedules:
+        raise ConfigError(f"{where} holds no schedule (an object of {names.PROVIDER_GROUP})")
+    if wanted is None:
+        return list(schedules)
+    kind, _, name = wanted.rpartition("/")
+    found = [s for s in schedules if s.name == name and kind.lower() in ("", s.kind.lower())]
+    if not found:
+        near = difflib.get_close_matches(name, [s.name for s in schedules], n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        listed = ", ".join(str(s) for s in schedules)
+        raise ConfigError(f"--name {wanted}: {where} holds no such schedule; {hint}it holds {listed}")
+    return found
+
+
+def find(schedules: Sequence[Schedule], namespace: str, kind: str, name: str) -> Schedule | None:
+    """The schedule of that kind and name in a namespace. In a file namespaces may be left to whoever applies it."""
+    for schedule in schedules:
+        same_place = "" in (namespace, schedule.namespace) or namespace == schedule.namespace
+        if same_place and (schedule.kind, schedule.name) == (kind, name):
+            return schedule
+    return None
+
+
+def zone_name(schedule: Schedule, schedules: Sequence[Schedule]) -> str:
+    """The time zone that a schedule names, or the one that it is based on; UTC where nobody names one."""
+    seen: set[str] = set()
+    current: Schedule | None = schedule
+    while current is not None and current.identity not in seen:
+        seen.add(current.identity)
+        zone = current.spec.get("timezone")
+        if isinstance(zone, str) and zone:
+            return zone
+        base = _mapping(current.spec.get("base"))
+        current = find(schedules, current.namespace, str(base.get("kind")), str(base.get("name")))
+    return "UTC"
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

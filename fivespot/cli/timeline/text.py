@@ -1,0 +1,142 @@
+"""A course as a table for people: a line a day, on the wall clock of a zone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
+from typing import Final
+
+import click
+
+from fivespot.cli.timeline.course import Course, Period
+from fivespot.cli.timeline.days import Day, days_of, total
+from fivespot.cli.timeline.words import change_text, length, moment, share, span_text
+from fivespot.providers.sdk import Note
+from fivespot.schedule import Zone
+
+__all__ = ["ASCII", "UNICODE", "Marks", "render"]
+
+_HOUR: Final = 3600.0
+_ALIKE: Final = 4
+"""Days in a row without a change that become one line; a long weekend stays as it is."""
+_COLUMN: Final = 24
+_DATE_WIDTH: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The characters of one hour in the bar: all of it active, some of it, none."""
+
+    full: str
+    partly: str
+    empty: str
+    dash: str
+
+    @property
+    def all(self) -> str:
+        return f"{self.full}{self.partly}{self.empty}{self.dash}"
+
+
+UNICODE: Final = Marks("█", "▒", "·", "–")
+ASCII: Final = Marks("#", "+", ".", "-")
+"""For terminals that show nothing else."""
+
+
+def render(
+    title: str, course: Course, period: Period, zone: Zone, *, notes: Iterable[Note] = (), marks: Marks = UNICODE
+) -> str:
+    """The table, with styles for a terminal; strip them for anything else."""
+    intervals = course.intervals(period)
+    days = days_of(zone, period, intervals)
+    spent, whole = total((i.start, i.end) for i in intervals), period.end - period.start
+    lines = [
+        click.style(title, bold=True),
+        f"{moment(zone, period.start)} to {moment(zone, period.end)}, {zone.name}",
+        "",
+        click.style(f"{'':<{_DATE_WIDTH}}{'0':<6}{'6':<6}{'12':<6}18", dim=True),
+        *_table(days, marks),
+        "",
+        f"Active {length(spent)} of {length(whole)} ({share(spent, whole)}), {_times(len(intervals))}.",
+        *_edges(course, period, zone),
+    ]
+    told = [f"- {note.reason}: {note.message}" for note in notes]
+    if told:
+        lines += ["", click.style("Notes", bold=True), *told]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _table(days: Sequence[Day], marks: Marks) -> Iterator[str]:
+    width = max((len(_windows(day)) for day in days), default=0)
+    for alike, run in groupby(days, key=lambda day: (day.plain, bool(day.spans)) if day.plain else (False, day.date)):
+        group = list(run)
+        if alike[0] and len(group) >= _ALIKE:
+            yield _folded(group, marks, width)
+            continue
+        for day in group:
+            yield from _day(day, marks, width)
+
+
+def _day(day: Day, marks: Marks, width: int) -> Iterator[str]:
+    shown = f"{day.date:%a %Y-%m-%d}"
+    spent = length(day.active_time) if day.spans else ""
+    left = f"{shown:<{_DATE_WIDTH}}" if day.spans else click.style(f"{shown:<{_DATE_WIDTH}}", dim=True)
+    yield f"{left}{_bar(day, marks)}  {_windows(day):<{width}}  {spent}"
+    for change in day.clock_changes:
+        note = f"{change_text(change)}; {length(day.length)} on this date"
+        yield f"{'':<{_DATE_WIDTH}}{click.style(note, fg='yellow')}"
+
+
+def _folded(days: Sequence[Day], marks: Marks, width: int) -> str:
+    shown = f"{days[0].date:%a %Y-%m-%d} {marks.dash} {days[-1].date:%a %Y-%m-%d}"
+    active = bool(days[0].spans)
+    each = span_text(days[0].spans[0]) if active else "not active"
+    spent = length(timedelta(days=len(days))) if active else ""
+    # The dates of two days take the place of the bar.
+    what = f"{shown:<{_DATE_WIDTH + _COLUMN}}  {each:<{width}}  {spent or f'{len(days)} days'}"
+    return what if active else click.style(what, dim=True)
+
+
+def _bar(day: Day, marks: Marks) -> str:
+    cells = []
+    for hour in range(24):
+        part = day.share(hour * _HOUR, (hour + 1) * _HOUR)
+        if part is None:
+            cells.append((" ", False))
+        elif part == 0:
+            cells.append((marks.empty, False))
+        else:
+            cells.append((marks.full if part >= 1 else marks.partly, True))
+    styled = []
+    for active, run in groupby(cells, key=lambda cell: cell[1]):
+        text = "".join(mark for mark, _ in run)
+        styled.append(click.style(text, fg="green") if active else click.style(text, dim=True))
+    return "".join(styled)
+
+
+def _windows(day: Day) -> str:
+    return ", ".join(span_text(span) for span in day.spans)
+
+
+def _times(count: int) -> str:
+    return {0: "never", 1: "once"}.get(count, f"{count} times")
+
+
+def _edges(course: Course, period: Period, zone: Zone) -> Iterator[str]:
+    first, last = course.initial, course.active_at(period.end)
+    why = f": {course.reason}" if course.reason else ""
+    yield f"At the start: {_state(first)}{why}."
+    following = course.next_change(period.end)
+    if following is not None:
+        yield f"The next change after that: {_state(following.active)} from {moment(zone, following.at)}."
+    elif not course.settled:
+        yield "After that no change is in sight."
+    elif course.changes(period.end):
+        yield f"It does not change any more: {_state(last)} for ever."
+    else:
+        yield f"It never changes: always {_state(first)}."
+
+
+def _state(active: bool) -> str:
+    return "active" if active else "not active"
