@@ -162,6 +162,10 @@ INDEX: dict[str, Entries] = {
     ),
     "B1.3": (
         *_in(
+            "tests/e2e/test_phases.py",
+            "test_b1_3_b7_1_a_machine_that_somebody_deletes_is_drained_and_replaced_after_a_wait",
+        ),
+        *_in(
             "tests/e2e/test_life.py",
             "test_b1_3_b1_21_flips_in_quick_succession_converge_with_one_machine_at_a_time",
         ),
@@ -180,6 +184,10 @@ INDEX: dict[str, Entries] = {
     ),
     "B1.5": (
         *_in(
+            "tests/e2e/test_phases.py",
+            "test_b1_5_b2_3_after_a_change_of_kind_the_next_machine_is_of_the_new_one_and_the_old_leaks_nothing",
+        ),
+        *_in(
             "tests/server/contract/test_b1_up.py",
             "test_b1_5_b1_21_leftovers_of_an_older_template_go_before_a_machine_is_made_from_the_new_one",
             "test_b1_5_a_leftover_that_a_gone_machine_owned_is_not_used_again",
@@ -190,6 +198,10 @@ INDEX: dict[str, Entries] = {
         ),
     ),
     "B1.6": (
+        *_in(
+            "tests/e2e/test_phases.py",
+            "test_b1_6_b7_1_a_machine_that_vanished_is_told_and_replaced_once_what_it_owned_is_gone",
+        ),
         *_in(
             "tests/server/contract/test_b1_lost.py",
             "test_b1_6_b7_1_a_machine_that_is_gone_is_told_once_and_replaced_after_a_wait",
@@ -219,6 +231,10 @@ INDEX: dict[str, Entries] = {
         ),
     ),
     "B1.9": (
+        *_in(
+            "tests/e2e/test_phases.py",
+            "test_b1_9_b1_13_b1_20_disabling_takes_grace_in_which_nothing_is_touched",
+        ),
         *_in(
             "tests/server/contract/test_b1_down.py",
             "test_b1_9_b1_21_wanted_again_during_grace_nothing_was_touched",
@@ -253,11 +269,19 @@ INDEX: dict[str, Entries] = {
     ),
     "B1.13": (
         *_in(
+            "tests/e2e/test_phases.py",
+            "test_b1_9_b1_13_b1_20_disabling_takes_grace_in_which_nothing_is_touched",
+        ),
+        *_in(
             "tests/server/contract/test_b1_down.py",
             "test_b1_13_b1_20_disabling_takes_grace_and_drain_and_ends_in_disabled",
         ),
     ),
     "B1.14": (
+        *_in(
+            "tests/e2e/test_phases.py",
+            "test_b1_14_b1_15_the_switch_ends_it_and_its_clearing_begins_it_anew",
+        ),
         *_in(
             "tests/e2e/test_kill.py",
             "test_b2_6_b1_14_killed_it_goes_without_drain_and_without_grace",
@@ -269,6 +293,10 @@ INDEX: dict[str, Entries] = {
         ),
     ),
     "B1.15": (
+        *_in(
+            "tests/e2e/test_phases.py",
+            "test_b1_14_b1_15_the_switch_ends_it_and_its_clearing_begins_it_anew",
+        ),
         *_in(
             "tests/server/contract/test_b1_killed.py",
             "test_b1_14_b1_15_killed_it_goes_at_once_without_grace_or_drain",
@@ -298,6 +326,10 @@ INDEX: dict[str, Entries] = {
         ),
     ),
     "B1.20": (
+        *_in(
+            "tests/e2e/test_phases.py",
+            "test_b1_9_b1_13_b1_20_disabling_takes_grace_in_which_nothing_is_touched",
+        ),
         *_in(
             "tests/server/contract/test_b1_down.py",
             "test_b1_13_b1_20_disabling_takes_grace_and_drain_and_ends_in_disabled",
@@ -383,6 +415,10 @@ INDEX: dict[str, Entries] = {
     ),
     "B2.3": (
         *_in(
+            "tests/e2e/test_phases.py",
+            "test_b1_5_b2_3_after_a_change_of_kind_the_next_machine_is_of_the_new_one_and_the_old_leaks_nothing",
+        ),
+        *_in(
             "tests/server/contract/test_b2_leftovers.py",
             "test_b2_3_a_kind_that_changes_leaks_nothing",
             "test_b2_3_b1_5_wanted_again_after_a_change_of_kind_the_old_objects_go_before_new_ones_come",
@@ -391,6 +427,10 @@ INDEX: dict[str, Entries] = {
         ),
     ),
     "B2.4": (
+        *_in(
+            "tests/e2e/test_phases.py",
+            "test_b2_4_a_kind_that_cluster_api_would_never_let_go_is_refused_before_anything_is_made",
+        ),
         *_in(
             "tests/server/contract/test_b2_templates.py",
             "test_b2_4_a_kind_without_the_contract_label_is_refused_before_anything_is_created",
@@ -622,6 +662,11 @@ INDEX: dict[str, Entries] = {
     "B6.3": Later("needs Cluster API and clusterctl in the tests"),
     "B6.4": Later("needs Cluster API's own webhooks in the tests"),
     "B7.1": (
+        *_in(
+            "tests/e2e/test_phases.py",
+            "test_b1_3_b7_1_a_machine_that_somebody_deletes_is_drained_and_replaced_after_a_wait",
+            "test_b1_6_b7_1_a_machine_that_vanished_is_told_and_replaced_once_what_it_owned_is_gone",
+        ),
         *_in(
             "tests/server/contract/test_b1_b7_waiting.py",
             "test_b7_1_each_replacement_waits_twice_as_long_until_readiness_has_lasted",

@@ -1,0 +1,102 @@
+"""B1 again, where Cluster API has a part in it: replaced, lost, kept in grace, disabled, made of another kind."""
+
+from __future__ import annotations
+
+import pytest
+
+from fivespot.testing.clusterapi import SIMULATED_EARLIER
+from support.clusterapi import World
+from support.live import LiveScene
+
+pytestmark = pytest.mark.together
+
+BRAKE = 60.0
+"""Seconds within which a replacement comes: it waits for ten."""
+
+
+def test_b1_3_b7_1_a_machine_that_somebody_deletes_is_drained_and_replaced_after_a_wait(world: World) -> None:
+    scene = LiveScene(world, world.namespace("deleted"))
+    before = scene.run(script={"delete": "Never"})
+    node = scene.node_name
+    scene.api.delete(*scene.machines, scene.name, scene.namespace)
+    scene.wait_phase("ShuttingDown", "MachineDeleting")
+    scene.wait_message(scene.family.machine.kind)
+    scene.rescript(delete="Succeed")
+    scene.wait_phase("Pending", "ReplacementDelayed")
+    assert scene.node(node) is None
+    scene.wait_ready(BRAKE, after=before)
+    assert scene.status["replacements"]["count"] == 1
+    assert scene.condition("SpotScheduleResolved")["status"] == "True"
+
+
+def test_b1_6_b7_1_a_machine_that_vanished_is_told_and_replaced_once_what_it_owned_is_gone(world: World) -> None:
+    """Kubernetes collects the bootstrap and infrastructure objects of a Machine that is no more."""
+    scene = LiveScene(world, world.namespace("vanished"))
+    before = scene.run()
+    scene.annotate_machine(**{"cluster.x-k8s.io/paused": ""})
+    scene.until(lambda: scene.machine_condition("Paused").get("status") == "True", what="Cluster API lets go of it")
+    scene.api.patch(*scene.machines, scene.name, scene.namespace, {"metadata": {"finalizers": None}})
+    scene.api.delete(*scene.machines, scene.name, scene.namespace)
+    scene.until(lambda: scene.events("MachineLost"), what="the loss is told")
+    scene.wait_ready(BRAKE, after=before)
+    assert scene.status["replacements"]["count"] == 1
+    assert len(scene.present()) == 3
+
+
+def test_b1_9_b1_13_b1_20_disabling_takes_grace_in_which_nothing_is_touched(world: World) -> None:
+    scene = LiveScene(world, world.namespace("grace"))
+    machine = scene.run(gracefulShutdownTimeout="1h")
+    scene.edit(enabled=False)
+    status = scene.wait_phase("ShuttingDown", "GracePeriodActive")
+    assert status["nextCleanup"] > status["shutdownRequestedTime"]
+    scene.edit(enabled=True)
+    scene.wait_phase("Active", "MachineReady")
+    assert scene.machine()["metadata"]["uid"] == machine["metadata"]["uid"]
+    assert "deletionTimestamp" not in scene.machine()["metadata"]
+    scene.edit(enabled=False, gracefulShutdownTimeout="1s")
+    scene.wait_phase("Disabled", "ScheduleDisabled")
+    scene.wait_gone()
+
+
+def test_b1_5_b2_3_after_a_change_of_kind_the_next_machine_is_of_the_new_one_and_the_old_leaks_nothing(
+    world: World,
+) -> None:
+    scene = LiveScene(world, world.namespace("kinds"), family=world.families[0])
+    if world.family is SIMULATED_EARLIER:
+        pytest.skip("this release of Cluster API knows one contract only")
+    before = scene.run()
+    later = LiveScene(world, scene.namespace, family=SIMULATED_EARLIER)
+    body = later.body()["spec"]
+    scene.edit(bootstrapSpec=body["bootstrapSpec"], infrastructureSpec=body["infrastructureSpec"])
+    scene.wait_condition("UpToDate", "False", "TemplateChanged")
+    assert scene.machine()["metadata"]["uid"] == before["metadata"]["uid"], "nothing changes before the next activation"
+    scene.active(False)
+    scene.wait_phase("Inactive")
+    scene.wait_gone()
+    scene.active(True)
+    later.wait_ready()
+    assert later.condition("UpToDate")["status"] == "True"
+    assert len(later.present()) == 3
+    assert scene.present() == ["Machine"], "none of the old kinds"
+
+
+def test_b2_4_a_kind_that_cluster_api_would_never_let_go_is_refused_before_anything_is_made(world: World) -> None:
+    scene = LiveScene(world, world.namespace("unlabelled"))
+    unlabelled = {"apiVersion": scene.infrastructure[0], "kind": "UnlabelledMachine", "spec": {}}
+    scene.create(infrastructureSpec=unlabelled)
+    status = scene.wait_phase("Error", "MachineCreationFailed")
+    assert "contract label" in status["message"]
+    assert scene.present() == []
+    scene.edit(infrastructureSpec={"kind": scene.infrastructure[1]})
+    scene.wait_ready()
+
+
+def test_b1_14_b1_15_the_switch_ends_it_and_its_clearing_begins_it_anew(world: World) -> None:
+    scene = LiveScene(world, world.namespace("switch"))
+    before = scene.run()
+    scene.edit(killSwitch=True)
+    scene.wait_phase("Terminated", "KillSwitchActivated")
+    scene.wait_gone()
+    scene.edit(killSwitch=False)
+    scene.wait_ready(after=before)
+    assert "replacements" not in scene.status
