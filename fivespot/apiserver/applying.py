@@ -117,13 +117,16 @@ def merge_typed(current: Any, stated: Any, node: Node) -> Any:
 
 def _remove(value: Any, dropped: FieldSet, kept: FieldSet, node: Node) -> None:
     """Take out what the last configuration stated and this one does not, and containers that end up empty."""
-    for leaf in sorted(dropped, key=len, reverse=True):
-        path = leaf
-        while path and not _held(path, kept) and _remove_part(value, path, node):
-            # Lists and maps that only this manager had filled go with their last part.
-            path = path[:-1]
-            if not path or (path[0] == "f:metadata" and len(path) == 1) or _at(value, path, node):
+    # Containers first: without its keys an item of a list could not be found any more.
+    for path in sorted(dropped, key=len):
+        if _held(path, kept) or not _remove_part(value, path, node):
+            continue
+        above = path[:-1]
+        while len(above) > 1 or above[:1] not in {(), ("f:metadata",)}:
+            if _held(above, kept) or _at(value, above, node):
                 break
+            _remove_part(value, above, node)
+            above = above[:-1]
 
 
 def _held(path: Path, kept: FieldSet) -> bool:

@@ -61,9 +61,10 @@ def tidy_schema(raw: Any) -> Any:
             made[name] = tidy_schema(value)
         elif name in _FLAGS and not isinstance(value, bool):
             where = f"JSONSchemaProps.spec.versions.schema.openAPIV3Schema.{name}"
-            words = f"json: cannot unmarshal {_GO_NAMES.get(type(value), 'object')} into Go struct field {where} of type bool"
+            given = _GO_NAMES.get(type(value), "object")
             raise bad_request(
-                'CustomResourceDefinition in version "v1" cannot be handled as a CustomResourceDefinition: ' + words
+                'CustomResourceDefinition in version "v1" cannot be handled as a CustomResourceDefinition: '
+                f"json: cannot unmarshal {given} into Go struct field {where} of type bool"
             )
         else:
             made[name] = value
@@ -76,8 +77,6 @@ class DefinitionRules(Rules):
     unconditional = False
 
     def prepare_create(self, new: Object) -> None:
-        metadata = new["metadata"]
-        metadata["finalizers"] = [*metadata.get("finalizers", []), CLEANUP]
         storage = [each.get("name", "") for each in _versions(new) if each.get("storage") is True]
         new["status"] = {
             "conditions": [],

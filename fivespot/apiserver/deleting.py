@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from .cluster import Cluster, Object
+from .definitions import CLEANUP
 from .kinds import Kind, Served
 from .options import DeleteOptions
 from .status import conflict, forbidden
@@ -57,6 +58,8 @@ class Deleter:
         body = self._cluster.decode(entry, kind, served)
         metadata = body["metadata"]
         finalizers = _finalizers(metadata.get("finalizers", []), propagation)
+        if _is_definition(kind) and not entry.deleting and CLEANUP not in finalizers:
+            finalizers = [*finalizers, CLEANUP]
         held = _is_namespace(kind) and bool(body.get("spec", {}).get("finalizers"))
         if not finalizers and not held:
             if not dry_run:
@@ -77,6 +80,8 @@ class Deleter:
                 metadata["deletionGracePeriodSeconds"] = 0
                 if metadata.get("generation"):
                     metadata["generation"] += 1
+            if _is_definition(kind):
+                _terminating(body, self._cluster.now())
             if _is_namespace(kind):
                 body["status"] = {**body.get("status", {}), "phase": "Terminating"}
         if not dry_run:
@@ -90,6 +95,20 @@ def _finalizers(known: list[str], propagation: str) -> list[str]:
     if not asked and kept == known:
         return known
     return kept + asked
+
+
+def _terminating(body: Object, now: str) -> None:
+    """What a definition says of itself while its objects are deleted."""
+    status = body.setdefault("status", {})
+    others = [each for each in status.get("conditions") or [] if each.get("type") != "Terminating"]
+    condition = {
+        "type": "Terminating",
+        "status": "True",
+        "lastTransitionTime": now,
+        "reason": "InstanceDeletionPending",
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    }
+    status["conditions"] = [*others, condition]
 
 
 def _is_namespace(kind: Kind) -> bool:

@@ -118,7 +118,7 @@ def track_update(old: Mapping[str, Any], new: dict[str, Any], node: Node, owner:
     metadata = new["metadata"]
     given = metadata.get("managedFields")
     managers = read_managers(metadata if given is not None else old.get("metadata", {}))
-    if old and not managers:
+    if old.get("metadata") and not managers:
         # Like the real server: an object that nobody is recorded for stays so until the first apply.
         metadata.pop("managedFields", None)
         return

@@ -170,7 +170,6 @@ class Resources:
     def _apply(self, request: Request, kind: Kind, served: Served, target: Target, options: WriteOptions) -> Response:
         config, warnings = self._configuration(request, kind, served, target, options)
         node = with_metadata(served.node)
-        check_typed(config, node, target.name)
         owner = Owner(options.manager, "Apply", kind.api_version(served.name), target.subresource)
         now = self._cluster.now()
         if served.status and target.subresource != "status":
@@ -218,9 +217,12 @@ class Resources:
             raise bad_request(
                 f"the name of the object ({metadata['name']}) does not match the name on the URL ({target.name})"
             )
-        if kind.namespaced and metadata.setdefault("namespace", target.namespace) != target.namespace:
+        if kind.namespaced and metadata.get("namespace", target.namespace) != target.namespace:
             words = "the namespace of the provided object does not match the namespace sent on the request"
             raise bad_request(words)
+        check_typed(config, with_metadata(served.node), target.name)
+        if kind.namespaced:
+            metadata["namespace"] = target.namespace
         warnings = [f'unknown field "{path}"' for path in sorted(unknown)] if options.validation == "Warn" else []
         return config, warnings
 

@@ -64,7 +64,7 @@ class Writer:
             body.pop("status", None)
         kind.rules.default(body)
         if owner is not None:
-            track_update({}, body, with_metadata(served.node), owner, self._cluster.now())
+            track_update(_zero(kind, served), body, with_metadata(served.node), owner, self._cluster.now())
         # What the server sets by itself has no owner.
         kind.rules.prepare_create(body)
         if kind.generated:
@@ -255,6 +255,15 @@ class Writer:
         if is_blocking(causes):
             return [*causes, BLOCKED]
         return causes + check_rules(body, served.node, "", before)
+
+
+def _zero(kind: Kind, served: Served) -> Object:
+    """What a new object is compared with: the parts of Go's types are there before anybody sets them."""
+    if kind.custom:
+        return {}
+    properties = served.node.properties.items()
+    parts: Object = {name: {} for name, node in properties if node.type == "object" and node.properties}
+    return {"metadata": {}, **parts}
 
 
 def _rest(body: Object) -> Object:

@@ -131,6 +131,7 @@ def _check_text(value: str, node: Node, path: str, causes: list[Cause]) -> None:
         size = len(value)
         if (most := limits.get("maxLength")) is not None and size > most:
             causes.append(Cause(path, "FieldValueTooLong", f"Too long: may not be more than {most} bytes"))
+            return
         if (least := limits.get("minLength")) is not None and size < least:
             causes.append(_bad(path, value, f"should be at least {least} chars long"))
     if node.pattern is not None and not node.pattern.search(value):
