@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Final
 
 from fivespot.providers.sdk import Note
 from fivespot.schedule import SkippedWindow, Zone
 
-__all__ = ["LOOK_BACK", "both_times", "skipped_note"]
+__all__ = ["both_times", "skipped_around"]
 
-LOOK_BACK: Final = timedelta(days=1)
-"""For how long after a jump of the clock what it skipped is told."""
+_A_DAY: Final = timedelta(days=1)
+"""For how long after a jump of the clock what it skipped is told, and how far ahead the next one is looked for: more
+than a schedule is ever left alone for."""
+_TICK: Final = timedelta(microseconds=1)
 
 
 def both_times(zone: Zone, instant: datetime, remark: str = "") -> str:
@@ -21,8 +24,20 @@ def both_times(zone: Zone, instant: datetime, remark: str = "") -> str:
     return f"{local}{f' ({remark})' if remark else ''} = {instant:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def skipped_note(window: SkippedWindow, what: str) -> Note:
-    """The event for a window that lies wholly inside a jump of the clock; ``what`` is the word for it."""
+def skipped_around(
+    skipped: Callable[[datetime, datetime], list[SkippedWindow]], at: datetime, what: str
+) -> tuple[tuple[Note, ...], datetime | None]:
+    """What jumps of the clock skipped lately, as events, and the instant at which the next such jump comes.
+
+    :param skipped: the windows skipped from the first instant on and before the second.
+    :param what: the word for a window.
+    """
+    now = at + _TICK
+    ahead = [window.at for window in skipped(now, at + _A_DAY)]
+    return tuple(_note(window, what) for window in skipped(at - _A_DAY, now)), min(ahead, default=None)
+
+
+def _note(window: SkippedWindow, what: str) -> Note:
     message = (
         f"the {what} {window.start}-{window.end} of {window.date.isoformat()} does not take place: "
         f"the clock jumps over all of it at {window.at:%Y-%m-%dT%H:%M:%SZ}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from fivespot.api.names import ProviderReason
-from fivespot.providers.calendar_words import LOOK_BACK, both_times, skipped_note
+from fivespot.providers.calendar_words import both_times, skipped_around
 from fivespot.providers.sdk import SpecError, Verdict
 from fivespot.schedule import ScheduleError
 from fivespot.schedule.market import MarketTimeline, read_calendar
@@ -39,8 +39,9 @@ def decide(market: Market, at: datetime) -> Verdict:
     """The verdict at an instant, and the exact instant of the next change."""
     found = market.timeline.evaluate(at)
     reason = ProviderReason.SESSION_OPEN if found.active else ProviderReason.SESSION_CLOSED
-    notes = tuple(skipped_note(session, "session") for session in market.timeline.skipped(at - LOOK_BACK, at))
-    return Verdict(found.active, found.until, reason, _message(market, found.active, found.until), notes)
+    message = _message(market, found.active, found.until)
+    notes, again = skipped_around(market.timeline.skipped, at, "session")
+    return Verdict(found.active, found.until, reason, message, notes, again)
 
 
 def _message(market: Market, active: bool, until: datetime | None) -> str:

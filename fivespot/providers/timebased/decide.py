@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from fivespot.api.names import ProviderReason
-from fivespot.providers.calendar_words import LOOK_BACK, both_times, skipped_note
+from fivespot.providers.calendar_words import both_times, skipped_around
 from fivespot.providers.sdk import SpecError, Verdict
 from fivespot.schedule import Cause, Evaluation, ScheduleError, Timeline, read_schedule
 
@@ -36,8 +36,10 @@ def decide(timeline: Timeline, at: datetime) -> Verdict:
     """The verdict at an instant, and the exact instant of the next change."""
     found = timeline.evaluate(at)
     reason = ProviderReason.WINDOW_OPEN if found.active else ProviderReason.WINDOW_CLOSED
-    notes = tuple(skipped_note(window, "window") for window in timeline.skipped(at - LOOK_BACK, at))
-    return Verdict(found.active, found.until, reason, _message(timeline, found), notes)
+    notes, again = skipped_around(timeline.skipped, at, "window")
+    # Disabling a schedule is the last word: no override brings its machines back.
+    final = found.cause is Cause.DISABLED
+    return Verdict(found.active, found.until, reason, _message(timeline, found), notes, again, final)
 
 
 def _message(timeline: Timeline, found: Evaluation) -> str:

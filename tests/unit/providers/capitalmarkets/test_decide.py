@@ -139,8 +139,12 @@ class TestWords:
             "sessions": [{"daysOfWeek": ["mon-sun"], "open": "02:10", "close": "02:40"}],
         }
         market = prepare(validate(CapitalMarketsScheduleSpec, spec))
-        assert decide(market, z("2027-03-28T00:59")).notes == ()
-        (note,) = decide(market, z("2027-03-28T12:00")).notes
+        before = decide(market, z("2027-03-28T00:59"))
+        assert (before.notes, before.again) == ((), z("2027-03-28T01:00")), "it will look again at the jump"
+        at_the_jump = decide(market, z("2027-03-28T01:00"))
+        (note,) = at_the_jump.notes
+        assert at_the_jump.again is None
+        assert decide(market, z("2027-03-28T12:00")).notes == (note,)
         assert (note.reason, note.once) == ("WindowSkipped", "2027-03-28 02:10")
         assert note.message == (
             "the session 02:10-02:40 of 2027-03-28 does not take place: "
