@@ -47,13 +47,13 @@ def _breaks_lie_within(session: TradingSession | SpecialSession) -> bool:
     def marked(time: str) -> str:
         return ("1" if time < opens else "0") + time
 
-    last = ("1" if closes <= opens else "0") + closes
+    last = "100:00" if closes == "24:00" else ("1" if closes <= opens else "0") + closes
     return all(marked(item.start) < marked(item.end) <= last for item in session.breaks or ())
 
 
 # Times of a session compare as texts, once those after midnight have a mark that sorts later.
 _AFTER_OPEN: Final = "((b.{end} < self.open ? '1' : '0') + b.{end})"
-_LAST: Final = "((self.close <= self.open ? '1' : '0') + self.close)"
+_LAST: Final = "(self.close == '24:00' ? '100:00' : (self.close <= self.open ? '1' : '0') + self.close)"
 _WITHIN: Final = Cel(
     "!has(self.breaks) || !has(self.open) || !has(self.close) || self.breaks.all(b, "
     f"{_AFTER_OPEN.format(end='start')} < {_AFTER_OPEN.format(end='end')} && "

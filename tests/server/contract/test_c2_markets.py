@@ -298,7 +298,11 @@ ACCEPTED: dict[str, Json] = {
                 "open": "17:00",
                 "breaks": [{"start": "23:30", "end": "00:30"}, {"start": "15:00", "end": "16:00"}],
             },
-            {**DAY, "close": "24:00", "breaks": [{"start": "09:30", "end": "24:00"}]},
+            {
+                **DAY,
+                "close": "24:00",
+                "breaks": [{"start": "09:30", "end": "24:00"}, {"start": "23:00", "end": "00:00"}],
+            },
         ],
         "breaks": "GiveBack",
     },

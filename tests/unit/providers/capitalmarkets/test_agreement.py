@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from datetime import date
+from functools import partial
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -79,6 +82,27 @@ def test_the_model_accepts_what_the_calendar_can_read_and_nothing_else(spec: Jso
         assert accepted is None, "admission would take what the provider has to refuse"
     else:
         assert accepted is not None, "admission would refuse what makes sense"
+
+
+@pytest.mark.parametrize("opens", ["00:00", "09:00", "20:00", "23:59"])
+@pytest.mark.parametrize("closes", ["00:00", "00:01", "09:00", "20:00", "24:00"])
+def test_breaks_at_the_edges_of_sessions_are_judged_alike(opens: str, closes: str) -> None:
+    times = ["00:00", "00:01", "08:59", "09:00", "09:01", "20:00", "23:59", "24:00"]
+    taken = 0
+    for start, end in itertools.product(times[:-1], times):
+        hours = {"open": opens, "close": closes, "breaks": [{"start": start, "end": end}]}
+        spec = {"sessions": [{"daysOfWeek": ["mon"], **hours}]}
+        agreed = []
+        for judge in (partial(validate, CapitalMarketsScheduleSpec), read_calendar):
+            try:
+                judge(spec)
+            except (InvalidObject, ScheduleError):
+                agreed.append(False)
+            else:
+                agreed.append(True)
+        assert agreed[0] == agreed[1], hours
+        taken += agreed[0]
+    assert taken > 0 or opens in {closes, "23:59"}
 
 
 def test_defaults_of_the_model_are_those_of_the_reader() -> None:
