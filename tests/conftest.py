@@ -22,11 +22,11 @@ from controlplane import (
     read_crds,
 )
 from support import make_namespace
+from support.kept import begin_run, log_folder, worker_name
 from support.manager import ManagerProcess, install
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 OWN_CRDS = REPOSITORY / "manifests" / "crds"
-KEPT_LOGS = REPOSITORY / ".cache" / "control-plane-logs"
 
 _SERVER_FIXTURES = frozenset({"control_plane", "own_control_plane"})
 _FAILED = pytest.StashKey[bool]()
@@ -51,17 +51,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Forgets the logs of the run before."""
+    """Chooses where the logs of this run are kept."""
     # Otherwise pytest-asyncio's look for a current loop makes one in the main thread that nobody closes.
     asyncio.set_event_loop(None)
     if not _is_worker(session.config):
-        shutil.rmtree(KEPT_LOGS, ignore_errors=True)
+        begin_run()
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Says where the logs of the servers are when a test failed."""
-    if not _is_worker(config) and KEPT_LOGS.is_dir():
-        terminalreporter.write_line(f"logs of the control plane: {KEPT_LOGS.relative_to(REPOSITORY)}")
+    if not _is_worker(config) and log_folder().is_dir():
+        terminalreporter.write_line(f"logs of the control plane: {log_folder().relative_to(REPOSITORY)}")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -79,17 +79,18 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     with ControlPlane(crds=read_crds(OWN_CRDS)) as plane:
         yield plane
         if request.session.testsfailed:
-            plane.copy_logs(KEPT_LOGS / f"shared-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}")
+            plane.copy_logs(log_folder() / f"shared-{worker_name()}")
 
 
 @pytest.fixture(scope="session")
-def manager(control_plane: ControlPlane) -> Iterator[ManagerProcess]:
+def manager(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Iterator[ManagerProcess]:
     """One manager for all tests of this worker, under the shipped RBAC and admission policy: keep to your namespace."""
     install(control_plane)
     with ManagerProcess(control_plane) as process:
         yield process
-        if KEPT_LOGS.is_dir():
-            shutil.copy(process.log, KEPT_LOGS / f"manager-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}.log")
+        if request.session.testsfailed:
+            log_folder().mkdir(parents=True, exist_ok=True)
+            shutil.copy(process.log, log_folder() / f"manager-{worker_name()}.log")
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ def own_control_plane(request: pytest.FixtureRequest) -> Iterator[Callable[..., 
     yield start
     for number, plane in enumerate(started):
         if request.node.stash.get(_FAILED, False):
-            plane.copy_logs(KEPT_LOGS / f"{request.node.name}-{number}".replace(os.sep, "_"))
+            plane.copy_logs(log_folder() / f"{request.node.name}-{number}".replace(os.sep, "_"))
         plane.stop()
 
 

@@ -15,16 +15,14 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from controlplane import BuildFailed, GoUnavailable, build_cluster_api
 from support.clusterapi import World
+from support.kept import log_folder, worker_name
 from support.live import LiveScene
-
-KEPT_LOGS = Path(__file__).resolve().parents[2] / ".cache" / "control-plane-logs"
 
 _RUNS = pytest.StashKey[dict[str, "Future[None]"]]()
 
@@ -76,11 +74,11 @@ def _arguments(item: pytest.Function, world: object) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     """The world that the tests of this worker share."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+    worker = worker_name()
     with World() as shared:
         yield shared
         if request.session.testsfailed:
-            shared.keep_logs(KEPT_LOGS / f"e2e-{worker}")
+            shared.keep_logs(log_folder() / f"e2e-{worker}")
         assert shared.forbidden() == [], "the shipped rights were enough for the whole run"
 
 
@@ -98,7 +96,7 @@ def own_world(request: pytest.FixtureRequest) -> Iterator[Callable[..., World]]:
         yield start
         if request.session.testsfailed:
             for number, found in enumerate(started):
-                found.keep_logs(KEPT_LOGS / f"{request.node.name}-{number}".replace(os.sep, "_"))
+                found.keep_logs(log_folder() / f"{request.node.name}-{number}".replace(os.sep, "_"))
 
 
 @pytest.fixture

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import http.client
 import re
+import time
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from controlplane import ControlPlane
 from controlplane.audit import WRITES, select
 
-from .manager import MANAGER_USER
+from .manager import MANAGER_USER, ManagerProcess
 
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
@@ -51,3 +53,21 @@ def writes(plane: ControlPlane, since: int, namespace: str, *, user: str = MANAG
     """What the manager wrote in a namespace after a mark of the audit log, Events excepted."""
     found = select(plane.audit(since=since), user=user, verbs=WRITES, namespace=namespace)
     return [event for event in found if event["objectRef"].get("resource") != "events"]
+
+
+def calm(plane: ControlPlane, namespace: str, *, seconds: float = 1.0) -> int:
+    """Wait until the manager has written nothing in a namespace for so long; the mark of the audit log before that.
+
+    For the end of a storm, after which what is seen may still be of an earlier moment than what is wanted.
+    """
+    for _ in range(60):
+        mark = plane.audit_log.mark()
+        time.sleep(seconds)
+        if not writes(plane, mark, namespace):
+            return mark
+    raise AssertionError(f"the manager keeps writing in {namespace}")
+
+
+def said(process: ManagerProcess, event: str) -> list[datetime]:
+    """When a manager logged this."""
+    return [datetime.fromisoformat(each["time"]) for each in process.logs() if each.get("msg") == event]

@@ -80,11 +80,22 @@ class Pools:
         self._retired, self._current = [], None
         for pool in pools:
             await pool.session.close()
-        # A connection whose request was cut short still says its TLS farewell, and the loop may end after this.
+        # A connection whose request was cut short still says its TLS farewell, and the loop may end after this. Where
+        # nobody answers, asyncio would wait for half a minute.
+        if not await self._gone():
+            for made in list(self._sockets):
+                with contextlib.suppress(OSError):
+                    made.shutdown(socket.SHUT_RDWR)
+            await self._gone()
+
+    async def _gone(self) -> bool:
+        """Wait a moment for all sockets to be closed."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_FAREWELL_SECONDS):
                 while any(made.fileno() != -1 for made in self._sockets):  # noqa: ASYNC110 - a socket tells nobody
                     await asyncio.sleep(_FAREWELL_POLL_SECONDS)
+                return True
+        return False
 
     async def _sweep(self) -> None:
         unused = [pool for pool in self._retired if not pool.users]

@@ -12,7 +12,7 @@ import pytest
 from controlplane import Api, ControlPlane
 from support import eventually, make_namespace
 from support.manager import ManagerProcess
-from support.observing import resident_bytes, total, writes
+from support.observing import calm, resident_bytes, total, writes
 from support.providers import ProviderKind
 from support.scene import Scene
 
@@ -222,7 +222,7 @@ def test_a13_eight_providers_that_flap_harm_only_their_own_machines(
     scene.wait_made()
     assert resident_bytes(manager.pid) - memory < 48 * MEBIBYTE
     # Calm again: a machine of another namespace comes and goes, and not a write happens here.
-    mark = control_plane.audit_log.mark()
+    mark = calm(control_plane, hostile)
     turn_around(scene)
     turn_around(scene)
     assert writes(control_plane, mark, hostile) == []

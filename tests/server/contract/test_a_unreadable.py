@@ -112,8 +112,9 @@ def test_a15_a_restart_without_definitions_or_rights_leaves_every_machine_as_it_
     down = named(api, namespace, provider, "down", active=False)
     lost = named(api, namespace, provider, "lost", active=True)
     with ManagerProcess(plane) as manager:
-        up.wait_made()
-        lost.wait_made()
+        for scene in (up, lost):
+            scene.wait_made()
+            scene.wait_phase("Active")
         down.wait_phase("Inactive")
         provider.delete(namespace, "lost")
         lost.wait_condition("SpotScheduleResolved", "False", "ProviderNotFound")

@@ -60,8 +60,6 @@ def test_an_event_that_a_dead_connection_swallowed_is_delivered_within_the_idle_
         MEASURED.info("delivered after: %.2f s with a limit of %.0f s", delay, IDLE_LIMIT)
         scene.wait_made(90)
         MEASURED.info("machine made after: %.2f s", time.monotonic() - missed)
-        # A dead connection that was given up waits half a minute for a TLS farewell; the loop of the manager ends now.
-        proxy.cut()
 
 
 def _acts(seen: Seen, namespace: str) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from datetime import datetime
 
 import pytest
 
 from controlplane import ControlPlane, select
 from harness import MANAGER_USER, SYSTEM_NAMESPACE, ManagerProcess
 from support import eventually, make_namespace
+from support.observing import said
 from support.providers import ProviderKind
 from support.proxy import Proxy
 from support.scene import Scene
@@ -66,11 +66,6 @@ def pair(processes: tuple[ManagerProcess, ManagerProcess]) -> tuple[ManagerProce
 
 def leads(process: ManagerProcess) -> bool:
     return process.metrics()["fivespot_is_leader"] == 1
-
-
-def said(process: ManagerProcess, event: str) -> list[datetime]:
-    """When it logged this."""
-    return [datetime.fromisoformat(each["time"]) for each in process.logs() if each.get("msg") == event]
 
 
 def is_write(method: str, path: str) -> bool:

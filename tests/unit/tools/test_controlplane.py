@@ -7,6 +7,7 @@ import json
 import re
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -148,6 +149,30 @@ def test_the_audit_log_is_read_from_a_mark_and_without_a_half_written_end(tmp_pa
     assert [event["verb"] for event in log.events()] == ["get", "list"]
     assert [event["verb"] for event in log.events(since=mark)] == ["list"]
     assert [event["verb"] for event in log.events(since=mark, stages=["ResponseStarted"])] == ["watch"]
+
+
+def test_the_audit_log_has_all_writes_whose_effects_can_have_been_seen(tmp_path: Path) -> None:
+    """The line of a write follows its effect; the one that says that it has begun goes before."""
+    log = AuditLog(tmp_path / "audit.log")
+
+    def note(verb: str, stage: str) -> None:
+        with log.path.open("a") as out:
+            out.write(json.dumps({**audit_event(verb), "stage": stage, "auditID": verb}) + "\n")
+
+    note("create", "RequestReceived")
+    threading.Timer(0.1, note, ("create", "ResponseComplete")).start()
+    assert [event["verb"] for event in log.events()] == ["create"]
+    note("patch", "RequestReceived")
+    threading.Timer(0.1, note, ("patch", "ResponseComplete")).start()
+    mark = log.mark()
+    assert log.events(since=mark) == []
+    note("delete", "RequestReceived")
+    # One that is held is not waited for without end, and only once.
+    began = time.monotonic()
+    assert log.events(since=mark) == []
+    waited = time.monotonic()
+    assert log.events(since=mark) == []
+    assert time.monotonic() - waited < 1 < waited - began < 10
 
 
 def test_events_are_selected_by_what_is_given_and_counted_by_verb_and_resource() -> None:

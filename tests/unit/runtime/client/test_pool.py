@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 
 import pytest
+import trustme
 
 from fivespot.runtime.client import Client, HttpTransport, Limits, Request, Watch, WatchEnd, WatchEnded
 from fivespot.runtime.client.auth import Access, Credentials
@@ -211,6 +214,46 @@ async def test_connections_in_use_are_left_to_their_users_when_the_idle_ones_go(
         # What nobody uses any more is closed with the next request.
         await transport.request(request())
         assert transport._pools._retired == []
+
+
+async def test_closing_ends_connections_whose_other_side_answers_no_farewell() -> None:
+    """A loop that ends with an open transport leaves a warning behind, and asyncio would wait for half a minute."""
+    authority = trustme.CA()
+    of_server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(of_server)
+    of_client = ssl.create_default_context()
+    authority.configure_trust(of_client)
+    dead = asyncio.Event()
+
+    async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while block := await source.read(65536):
+            if not dead.is_set():
+                sink.write(block)
+        sink.close()
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await asyncio.open_connection("127.0.0.1", wire.port)
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(pump(reader, to_server))
+                group.create_task(pump(from_server, writer))
+
+    async with serving(Network(), of_server) as wire, await asyncio.start_server(relay, "127.0.0.1", 0) as between:
+        url = f"https://127.0.0.1:{between.sockets[0].getsockname()[1]}"
+
+        def load(now: datetime) -> Access:
+            return Access(url, tls=of_client)
+
+        transport = HttpTransport(Credentials(load, clock=ManualClock(), offload=InlineOffload()), user_agent="x")
+        await transport.request(request())
+        dead.set()
+        with pytest.raises(DeadlineError):
+            await transport.request(request("POST", SHORT))
+        connections = list(transport._pools._sockets)
+        async with asyncio.timeout(10):
+            await transport.close()
+        assert connections
+        assert {connection.fileno() for connection in connections} == {-1}
 
 
 async def test_answers_within_the_limits_never_cost_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
