@@ -207,6 +207,10 @@ INDEX: dict[str, Entries] = {
             "test_b1_6_b7_1_a_machine_that_is_gone_is_told_once_and_replaced_after_a_wait",
             "test_b1_6_a_machine_that_is_gone_during_our_own_shutdown_is_not_lost",
         ),
+        *_in(
+            "tests/e2e/test_health.py",
+            "test_b1_6_a_machine_that_other_hands_deleted_is_replaced",
+        ),
     ),
     "B1.7": (
         *_in(
@@ -228,6 +232,11 @@ INDEX: dict[str, Entries] = {
         *_in(
             "tests/server/contract/test_b1_lost.py",
             "test_b1_8_b7_1_a_machine_that_a_health_check_marked_is_deleted_and_replaced_after_a_wait",
+        ),
+        *_in(
+            "tests/e2e/test_health.py",
+            "test_b1_8_an_unhealthy_machine_is_replaced_under_the_brake",
+            "test_b1_8_a_machine_that_is_not_to_be_remediated_is_left",
         ),
     ),
     "B1.9": (
@@ -485,6 +494,14 @@ INDEX: dict[str, Entries] = {
             "test_b2_7_a_server_that_drops_taints_is_an_error_and_nothing_is_created",
             "test_b2_7_b7_1_a_machine_that_loses_its_taints_after_all_is_deleted_and_the_next_is_braked",
         ),
+        *_in(
+            "tests/e2e/test_outages.py",
+            "test_b2_7_b6_4_b3_4_taints_reach_the_node_and_cluster_api_may_go_down_come_back_and_be_uninstalled",
+        ),
+        *_in(
+            "tests/e2e/test_taints.py",
+            "test_b2_7_without_the_feature_gate_nothing_is_made",
+        ),
     ),
     "B2.8": (
         *_in(
@@ -513,6 +530,11 @@ INDEX: dict[str, Entries] = {
             "test_b3_2_what_is_left_after_the_machine_is_waited_for",
             "test_b3_2_a_deleted_one_is_not_started_whatever_its_schedule_says",
         ),
+        *_in(
+            "tests/e2e/test_deletion.py",
+            "test_b3_2_deleted_in_the_background_it_is_drained_and_goes_last",
+            "test_b3_2_deleted_with_orphans_wanted_it_leaves_its_machine_alone",
+        ),
     ),
     "B3.3": (
         *_in(
@@ -524,6 +546,10 @@ INDEX: dict[str, Entries] = {
         *_in(
             "tests/server/contract/test_b3_alone.py",
             "test_b3_4_without_cluster_api_nothing_is_waited_for_and_its_installation_is_noticed",
+        ),
+        *_in(
+            "tests/e2e/test_outages.py",
+            "test_b2_7_b6_4_b3_4_taints_reach_the_node_and_cluster_api_may_go_down_come_back_and_be_uninstalled",
         ),
     ),
     "B3.5": (
@@ -537,12 +563,20 @@ INDEX: dict[str, Entries] = {
         *_in(
             "tests/server/contract/test_b3_deletion.py", "test_b3_6_a_namespace_with_ten_live_machines_goes_by_itself"
         ),
+        *_in(
+            "tests/e2e/test_deletion.py",
+            "test_b3_6_a_namespace_with_a_live_machine_ends",
+        ),
     ),
     "B3.7": (
         *_in(
             "tests/server/contract/test_b3_deletion.py",
             "test_b3_7_deletion_in_the_foreground_ends_and_may_cut_the_drain_short_as_documented",
             "test_b3_7_a_machine_that_is_down_goes_in_the_foreground_too",
+        ),
+        *_in(
+            "tests/e2e/test_deletion.py",
+            "test_b3_7_deleted_in_the_foreground_it_ends_too_and_the_drain_is_cut_short",
         ),
     ),
     "B4.1": (
@@ -647,6 +681,11 @@ INDEX: dict[str, Entries] = {
             "test_b6_1_a_deletion_that_is_under_way_ends_a_grace_period_and_is_stronger_than_an_unresolved_schedule",
             "test_b6_1_the_kill_switch_is_stronger_than_the_deletion_of_the_cluster",
         ),
+        *_in(
+            "tests/e2e/test_deletion.py",
+            "test_b6_1_a_cluster_that_is_deleted_takes_its_machines_along_and_ends",
+            "test_b6_1_a_machine_of_a_cluster_that_comes_later_is_made_when_it_comes",
+        ),
     ),
     "B6.2": (
         *_in(
@@ -658,9 +697,24 @@ INDEX: dict[str, Entries] = {
             "test_b6_2_leftovers_wait_for_the_end_of_a_pause",
             "test_b6_2_an_object_first_seen_under_pause_is_reported_and_not_marked",
         ),
+        *_in(
+            "tests/e2e/test_pause.py",
+            "test_b6_2_paused_the_machine_stays_and_resumed_it_goes",
+            "test_b6_2_a_kill_under_pause_is_asked_for_and_cluster_api_carries_it_out_once_resumed",
+        ),
     ),
-    "B6.3": Later("needs Cluster API and clusterctl in the tests"),
-    "B6.4": Later("needs Cluster API's own webhooks in the tests"),
+    "B6.3": (
+        *_in(
+            "tests/e2e/test_move.py",
+            "test_b6_3_a_moved_cluster_keeps_its_machines_and_the_schedule_goes_on_deciding",
+        ),
+    ),
+    "B6.4": (
+        *_in(
+            "tests/e2e/test_outages.py",
+            "test_b2_7_b6_4_b3_4_taints_reach_the_node_and_cluster_api_may_go_down_come_back_and_be_uninstalled",
+        ),
+    ),
     "B7.1": (
         *_in(
             "tests/e2e/test_phases.py",
@@ -784,12 +838,5 @@ INDEX: dict[str, Entries] = {
     ),
 }
 
-DUE: tuple[str, ...] = (
-    *(f"A{number}" for number in range(1, 16)),
-    *(f"B1.{number}" for number in (*range(1, 18), *range(20, 24))),
-    *("B2.1", "B2.2", "B2.3", "B2.4", "B2.8"),
-    *(f"B3.{number}" for number in range(1, 8)),
-    *(f"B4.{number}" for number in range(1, 9)),
-    *("B5.1", "B5.2", "B5.3", "B6.1", "B6.2", "B7.1"),
-)
+DUE: tuple[str, ...] = tuple(row for row in INDEX if row[0] in "AB")
 """Rows that may not be *later* any more."""

@@ -55,7 +55,8 @@ def test_a_test_that_names_a_row_is_listed_under_it() -> None:
     """A test that was written for a row and forgotten in the index would leave a gap when it is deleted."""
     named = re.compile(r"test_((?:[abc][0-9]+(?:_[0-9]+)?_)+)[a-z]")
     unlisted = []
-    for file in sorted((REPOSITORY / "tests" / "server" / "contract").glob("test_*.py")):
+    tests = REPOSITORY / "tests"
+    for file in sorted([*(tests / "server" / "contract").glob("test_*.py"), *(tests / "e2e").glob("test_*.py")]):
         path = str(file.relative_to(REPOSITORY))
         for test in sorted(_tests_in(path)):
             found = named.match(test)
