@@ -797,11 +797,41 @@ INDEX: dict[str, Entries] = {
         ),
         *_in("tests/unit/schedule/test_golden.py", "test_transitions_are_the_golden_ones"),
     ),
-    "C3": Later("the calendar providers follow the machine controller"),
+    "C3": (
+        *_in(
+            "tests/server/contract/test_c_manual.py",
+            "test_c3_a_switch_gives_and_takes_a_machine",
+            "test_c3_a_base_decides_and_what_it_says_is_followed_without_a_restart",
+            "test_c3_a_base_of_a_kind_that_comes_and_goes",
+            "test_c3_a_chain_that_returns_or_is_too_long_is_told_to_all_in_it",
+            "test_c3_a_schedule_with_neither_or_both_is_refused_when_applied",
+        ),
+        *_in(
+            "tests/unit/providers/manual/test_manual.py",
+            "test_what_cannot_be_read_is_no_verdict_and_is_told_after_half_a_minute",
+            "test_eight_bases_may_follow_one_another_and_no_more",
+        ),
+    ),
     "C4": Later("needs an iCalendar library, as an extra"),
     "C5": Later("asks the outside world; needs the asynchronous form of the SDK"),
     "C6": Later("composition comes with providers that read others"),
-    "C7": Later("overrides belong to the whole SDK"),
+    "C7": (
+        *_in(
+            "tests/server/contract/test_c_overrides.py",
+            "test_c7_an_override_gives_and_takes_a_machine_and_goes_by_itself",
+            "test_c7_the_latest_one_that_started_decides_whoever_owns_it",
+            "test_c7_to_the_next_transition_is_the_default_and_is_fixed_at_the_start",
+            "test_c7_a_disabled_time_based_schedule_is_not_overridden",
+            "test_c7_overrides_that_cannot_be_are_refused_when_applied",
+        ),
+        *_in(
+            "tests/unit/providers/sdk/test_overrides.py",
+            "test_of_two_that_start_at_once_the_last_by_name_decides",
+            "test_where_no_transition_comes_it_holds_until_it_is_removed_and_that_is_told",
+            "test_a_start_is_remembered_and_lost_memory_starts_anew_with_an_event",
+            "test_minute_by_minute_it_says_what_the_rules_say_and_when_that_changes",
+        ),
+    ),
     "C8": (
         *_in(
             "tests/server/contract/test_c_schedules.py",
@@ -826,6 +856,7 @@ INDEX: dict[str, Entries] = {
             "test_c8_c9_boundaries_where_the_clock_jumps",
             "test_c9_a_steady_schedule_is_written_once_and_put_right_when_somebody_else_writes",
         ),
+        *_in("tests/server/contract/test_c_manual.py", "test_c9_the_status_of_a_new_kind_has_no_verdict_by_default"),
         *_in("tests/server/test_admission.py", "test_a_schedule_status_has_a_verdict_by_default_and_may_say_never"),
     ),
     "C10": (
@@ -835,6 +866,10 @@ INDEX: dict[str, Entries] = {
             "test_c10_another_bad_spec_is_reported_and_active_stays_as_it_was",
         ),
         *_in("tests/server/test_admission.py", "test_a_schedule_that_breaks_a_rule_is_refused_with_the_field_named"),
+        *_in(
+            "tests/unit/providers/sdk/test_reconciling.py",
+            "test_trouble_is_told_on_the_object_and_leaves_active_as_it_was",
+        ),
     ),
 }
 

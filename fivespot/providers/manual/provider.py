@@ -17,6 +17,8 @@ PROVIDER: Final = Provider(
     spec=ManualScheduleSpec,
     decide=decide,
     version=MANUAL_SCHEDULES.version,
+    # Cluster API's MachineSets claim `ms` as well, and kubectl prefers them.
+    short_names=("ms", "manual"),
     columns=(Column("Enabled", "boolean", ".spec.enabled"), Column("Base", "string", ".spec.base.name")),
     description="A schedule that people decide by hand: a switch, or another schedule with overrides laid over it.",
     reads=(SCHEDULES, MANUAL_SCHEDULES),

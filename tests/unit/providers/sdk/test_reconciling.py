@@ -415,7 +415,7 @@ async def test_what_it_said_is_known_after_a_restart_but_not_what_an_override_sa
         assert stage.status(GAUGES, "load")["active"] is False
         assert world.seen[-1] == (True, START), "an override is no word of the provider's"
     async with on_stage(stage, world.provider()):
-        assert world.seen[-1] == (None, None)
+        assert list(world.seen[-1]) == [None, None]
 
 
 async def test_an_override_until_the_next_transition_ends_with_the_first_change_that_is_seen(stage: Stage) -> None:
