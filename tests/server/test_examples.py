@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import runpy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -21,7 +20,6 @@ from support.programs import Program
 REPOSITORY = Path(__file__).resolve().parents[2]
 EXAMPLES = REPOSITORY / "examples"
 TUTORIAL = REPOSITORY / "docs" / "runtime" / "tutorial.md"
-PROVIDERS = REPOSITORY / "docs" / "write-a-provider.md"
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 Start = Callable[..., Program]
@@ -140,33 +138,6 @@ def test_the_tutorial_makes_a_controller_that_does_what_the_page_says(
         start(program)
         eventually(lambda: data_of(api, place, "crew-roster") == {"members": "eve"}, 30)
         eventually(lambda: api.get("example.com/v1", "Roster", "crew", place)["status"]["members"] == 1)
-
-
-def test_the_provider_that_the_page_writes_runs_as_a_program_of_its_own(
-    control_plane: ControlPlane, api: Api, place: str, start: Start, tmp_path: Path
-) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```$", PROVIDERS.read_text(), re.MULTILINE | re.DOTALL)
-    (tmp_path / "week_schedule.py").write_text("\n".join(blocks))
-    program = tmp_path / "program.py"
-    program.write_text(
-        "import sys\n"
-        "from week_schedule import PROVIDER, run\n"
-        "run(PROVIDER, name='week-provider', kubeconfig=sys.argv[2], namespaces=[sys.argv[4]])\n"
-    )
-    group, name = "spotschedules.5spot.finos.org", "weekschedules.spotschedules.5spot.finos.org"
-    found: dict[str, Any] = runpy.run_path(str(tmp_path / "week_schedule.py"), run_name="week_schedule")
-    with kind_of_ours(api, name):
-        control_plane.install_crds([found["DEFINITION"]])
-        for weeks in ("even", "odd"):
-            metadata = {"name": weeks, "namespace": place}
-            body = {"apiVersion": f"{group}/v1alpha1", "kind": "WeekSchedule", "metadata": metadata}
-            create_when_served(api, {**body, "spec": {"weeks": weeks}})
-        start(program)
-
-        def verdicts() -> set[bool]:
-            return {item["status"]["active"] for item in api.list(f"{group}/v1alpha1", "WeekSchedule", place)}
-
-        eventually(lambda: verdicts() == {True, False}, 30)
 
 
 # The examples ----------------------------------------------------------------------------------------------------

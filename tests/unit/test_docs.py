@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import runpy
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,7 +33,8 @@ PROVIDERS = ROOT / "docs" / "write-a-provider.md"
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _METRIC = re.compile(r"(?:fivespot|controller_runtime|workqueue|rest_client|leader_election)_[a-z_]+")
-_COMMAND = re.compile(r"(?:^|`|\s)fivespot ((?:manager|crds|version)\b[^`\n|]*|-[^`\n|]*)", re.MULTILINE)
+_NAMES = "manager|crds|timeline|why|conformance|new-provider|version"
+_COMMAND = re.compile(rf"(?:^|`|\s)fivespot ((?:{_NAMES})\b[^`\n|]*|-[^`\n|]*)", re.MULTILINE)
 
 
 class Block(NamedTuple):
@@ -402,32 +402,6 @@ def test_every_reason_of_a_machine_that_the_page_names_is_in_the_code() -> None:
 
 
 # Python ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def provider(tmp_path: Path) -> dict[str, Any]:
-    """The example of a provider, put together as a reader would."""
-    file = tmp_path / "week_schedule.py"
-    file.write_text("\n\n".join(block.text for block in blocks(PROVIDERS, "python")))
-    return runpy.run_path(str(file), run_name="week_schedule")
-
-
-def test_the_example_of_a_provider_decides(provider: dict[str, Any]) -> None:
-    decide: Callable[..., Any] = provider["decide"]
-    spec = provider["WeekScheduleSpec"](weeks="odd")
-    verdict = decide(spec, datetime(2026, 12, 30, 12, tzinfo=UTC))
-    # Week 53 and week 1 are both odd.
-    assert (verdict.active, verdict.until) == (True, datetime(2027, 1, 11, tzinfo=UTC))
-    assert decide(spec, verdict.until).active is False
-    assert decide(spec, verdict.until - timedelta(microseconds=1)).active is True
-
-
-def test_the_example_of_a_provider_has_a_definition_that_requires_the_verdict(provider: dict[str, Any]) -> None:
-    definition = provider["DEFINITION"]
-    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
-    assert schema["status"]["required"] == ["active"]
-    assert "default" not in schema["status"]["properties"]["active"]
-    assert provider["PROVIDER"].resource.plural == definition["spec"]["names"]["plural"]
 
 
 def test_the_names_of_the_kit_are_those_of_its_facade() -> None:
