@@ -1,0 +1,43 @@
+"""The page "Create your own provider" works as it is written: files, commands, and what they print."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from controlplane import ControlPlane
+from support.manager import ManagerProcess
+from support.walkthrough import read_page
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "write-a-provider.md"
+SECONDS = 150.0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_the_page_works_from_top_to_bottom(
+    control_plane: ControlPlane, manager: ManagerProcess, namespace: str, tmp_path: Path
+) -> None:
+    guide = read_page(PAGE)
+    assert {"toggle.py", "test_toggle.py", "night-shift.yaml", "worker-2.yaml", "samples.yaml"} <= set(guide.files)
+    assert len(guide.steps) > 12
+    # Where a reader has it. In KUBECONFIG it would have the new project run every rule, which has a test of its own.
+    (tmp_path / ".kube").mkdir()
+    control_plane.kubeconfig(tmp_path / ".kube" / "config", namespace=namespace)
+    tools = [Path(sys.executable).parent, control_plane.binaries.kubectl.parent]
+    folder = tmp_path / "work"
+    folder.mkdir()
+    environment = {
+        "PATH": os.pathsep.join([*map(str, tools), os.environ["PATH"]]),
+        "HOME": str(tmp_path),
+        # Other tests listen on this machine, too.
+        "METRICS_PORT": "0",
+        "HEALTH_PORT": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        # The plugins of this checkout would look for options of their own.
+        "PYTEST_ADDOPTS": "-p no:cacheprovider -p no:randomly",
+    }
+    guide.run(folder, environment, SECONDS)
