@@ -19,6 +19,8 @@ EXIT_CONFIG = 2
 _COMMANDS = {
     "manager": ("fivespot.cli.manager:manager", "Run controllers against a cluster."),
     "crds": ("fivespot.cli.crds_command:crds", "Write the CustomResourceDefinitions."),
+    "timeline": ("fivespot.cli.timeline.command:timeline", "Show when a schedule is active, without a cluster."),
+    "why": ("fivespot.cli.why.command:why", "Explain one machine: what is wanted, why, and what comes next."),
     "conformance": ("fivespot.cli.conformance:conformance", "Check a schedule provider from outside."),
     "new-provider": ("fivespot.cli.new_provider:new_provider", "Write the project of a new schedule provider."),
     "version": ("fivespot.cli.main:version", "Show the versions of fivespot and its time zone data."),

@@ -1,0 +1,124 @@
+"""An explanation for people: the answer first, then what it stands on, then what to do."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+import click
+
+from fivespot.cli.why.explain import Explanation, Next, Said, ScheduleFacts, Settled
+from fivespot.cli.why.remedies import right_to_read
+from fivespot.runtime.objects import rfc3339
+
+__all__ = ["render"]
+
+_LABEL: Final = 11
+_WIDTH: Final = 100
+_COLOURS: Final = {Settled.AS_WANTED: "green", Settled.NOT_AS_WANTED: "yellow", Settled.CANNOT_TELL: "red"}
+
+
+def render(e: Explanation) -> str:
+    """The text, with styles for a terminal; strip them for anything else."""
+    # One line, for whoever reads only that.
+    lines = [click.style(e.headline, bold=True, fg=_COLOURS[e.settled]), ""]
+    lines += _wrapped("Wanted", _wanted(e))
+    for number, rung in enumerate(e.precedence):
+        mark = click.style("*", fg="cyan") if rung.decides else " "
+        lines.append(f"{_label('Decided by' if not number else '')}{mark} {rung.name}: {rung.state}")
+    lines += _wrapped("Schedule", _schedule(e.schedule, e.at))
+    lines += _wrapped("State", _state(e))
+    lines += _list("Due now", e.due)
+    lines += _list("Next", [_next(entry, e.at) for entry in e.next])
+    lines += _list("Also", [_said(said) for said in e.also])
+    if e.reported is not None:
+        lines += _wrapped("Reported", _reported(e.reported, e.at))
+    lines += _remedies(e)
+    lines += _list("Not read", [_unread(e, index) for index in range(len(e.unread))])
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _wanted(e: Explanation) -> str:
+    if e.up is None:
+        return "cannot be told"
+    since = f", since {_instant(e.since, e.at)}" if e.since is not None else ""
+    return f"{'up' if e.up else 'down'} ({e.decided_by}): {e.because}{since}"
+
+
+def _schedule(schedule: ScheduleFacts, at: datetime) -> str:
+    if schedule.resolved is None:
+        return f"{schedule.name} cannot be read: {schedule.message}"
+    if not schedule.resolved:
+        return f"{schedule.name} gives no verdict ({schedule.reason}): {schedule.message}"
+    said = ": ".join(part for part in (schedule.reason, schedule.message) if part)
+    state = "active" if schedule.active else "not active"
+    since = f" since {_instant(schedule.since, at)}" if schedule.since is not None else ""
+    return f"{schedule.name} is {state}{since}" + (f" ({said})" if said else "")
+
+
+def _state(e: Explanation) -> str:
+    if not e.phase:
+        return f"unknown: {e.message}"
+    reason = f" ({e.reason})" if e.reason else ""
+    node = f"; node {e.node}" if e.node else ""
+    return f"{e.phase}{reason}{node}" + (f": {e.message}" if e.message else "")
+
+
+def _next(entry: Next, at: datetime) -> str:
+    return entry.what if entry.at is None else f"{_instant(entry.at, at)}: {entry.what}"
+
+
+def _said(said: Said) -> str:
+    return f"{said.type}={said.status} ({said.reason})" + (f": {said.message}" if said.message else "")
+
+
+def _reported(said: Said, at: datetime) -> str:
+    if not said.type:
+        return said.message
+    ready = f"Ready={said.status} ({said.reason})" if said.status else ""
+    since = f" since {_instant(said.since, at)}" if said.since is not None else ""
+    head = ", ".join(part for part in (said.type, f"{ready}{since}") if part)
+    return f"the controller last said: {head}" + (f": {said.message}" if said.message else "")
+
+
+def _remedies(e: Explanation) -> Iterator[str]:
+    for number, remedy in enumerate(e.remedies):
+        yield from _wrapped("To do" if not number else "", remedy.problem)
+        # On a line of its own and never wrapped, so that it can be copied.
+        yield f"{_label('')}  {click.style(f'$ {remedy.command}', fg='cyan')}"
+
+
+def _unread(e: Explanation, index: int) -> str:
+    unread = e.unread[index]
+    name = f" {unread.key}" if unread.key.name else ""
+    instead = f"; {unread.instead}" if unread.instead else ""
+    return f"{unread.verb} {unread.resource}{name}: {unread.why}{instead} ({right_to_read(unread)})"
+
+
+def _instant(instant: datetime, now: datetime) -> str:
+    gap = instant - now
+    return f"{rfc3339(instant)} ({f'in {_about(gap)}' if gap > timedelta(0) else f'{_about(-gap)} ago'})"
+
+
+def _about(gap: timedelta) -> str:
+    seconds = int(gap.total_seconds())
+    for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def _list(label: str, items: list[str] | tuple[str, ...]) -> Iterator[str]:
+    for number, item in enumerate(items):
+        yield from _wrapped(label if not number else "", item)
+
+
+def _wrapped(label: str, text: str) -> list[str]:
+    wrapped = textwrap.wrap(text, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False) or [""]
+    return [f"{_label(label if not number else '')}{line}" for number, line in enumerate(wrapped)]
+
+
+def _label(text: str) -> str:
+    return click.style(f"{text:<{_LABEL}}", dim=True)

@@ -1,0 +1,408 @@
+"""`fivespot why` on a real server, beside the manager whose reasoning it tells."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from controlplane import Api, ControlPlane
+from fivespot.cli.why.asking import ask
+from fivespot.cli.why.explain import Explanation, Settled
+from fivespot.cli.why.text import render
+from fivespot.runtime.errors import ConfigError
+from support import eventually
+from support.manager import ManagerProcess
+from support.providers import PROVIDER_GROUP, ProviderKind
+from support.refusing import foreign, machine_quota
+from support.scene import BOOTSTRAP, MACHINES, Scene
+
+Json = dict[str, Any]
+Why = Callable[..., Explanation]
+SECRET = "Pr1v4te"
+
+
+@pytest.fixture(scope="module")
+def provider(control_plane: ControlPlane) -> Iterator[ProviderKind]:
+    kind = ProviderKind(control_plane.api, "WhyPlayed")
+    kind.install()
+    yield kind
+    kind.remove(wait=False)
+
+
+@pytest.fixture(scope="module")
+def administrator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return control_plane.kubeconfig(tmp_path_factory.mktemp("why") / "kubeconfig")
+
+
+@pytest.fixture
+def scene(api: Api, namespace: str, provider: ProviderKind, manager: ManagerProcess) -> Scene:
+    """A namespace with a Cluster, an inactive schedule ``hours``, and the manager running."""
+    provider.create(namespace, active=False)
+    return Scene(api, namespace, provider)
+
+
+@pytest.fixture
+def why(scene: Scene, administrator: Path) -> Why:
+    """What `fivespot why` finds of the machine of the scene, by default as the administrator."""
+
+    def look(kubeconfig: Path | None = None) -> Explanation:
+        found = asyncio.run(ask(f"{scene.namespace}/{scene.name}", str(kubeconfig or administrator)))
+        text = click.unstyle(render(found))
+        assert text.splitlines()[0]
+        assert SECRET not in text
+        return found
+
+    return look
+
+
+def in_hours(hours: float) -> str:
+    return (datetime.now(UTC) + timedelta(hours=hours)).replace(microsecond=0).isoformat().replace("+00:00", "Z")
+
+
+def decider(found: Explanation) -> str:
+    [name] = [rung.name for rung in found.precedence if rung.decides]
+    return name
+
+
+def commands(found: Explanation) -> str:
+    return "\n".join(remedy.command for remedy in found.remedies)
+
+
+def agrees(scene: Scene, found: Explanation) -> None:
+    """What it says is what the controller reports: the same code judged the same world."""
+    status = scene.status
+    [ready] = [condition for condition in status["conditions"] if condition["type"] == "Ready"]
+    assert (found.phase, found.reason, found.message) == (status["phase"], ready["reason"], status["message"])
+    assert (found.settled is Settled.AS_WANTED) is (ready["status"] == "True")
+    assert found.reported is None
+
+
+def test_a_machine_from_down_over_up_to_the_end_of_its_grace(scene: Scene, why: Why) -> None:
+    ends = in_hours(2)
+    scene.provider.status(scene.namespace, nextTransitionTime=ends)
+    scene.create(gracefulShutdownTimeout="1h")
+    scene.wait_phase("Inactive", "ScheduleInactive")
+    found = why()
+    agrees(scene, found)
+    assert found.headline == f"{scene.namespace}/web is as wanted: down, outside the schedule"
+    assert (found.up, found.decided_by, decider(found)) == (False, "ScheduleInactive", "WhyPlayed/hours")
+    [begins] = found.next
+    assert begins.at == datetime.fromisoformat(ends)
+    assert begins.what == "WhyPlayed/hours begins: the machine is created"
+
+    scene.active(True)
+    scene.wait_phase("Active", "MachineCreated")
+    found = why()
+    agrees(scene, found)
+    assert found.headline == f"{scene.namespace}/web is on the way up: waiting for the machine's node to be ready"
+    assert f"kubectl -n {scene.namespace} describe machines.cluster.x-k8s.io web" in commands(found)
+
+    scene.node_ready()
+    scene.wait_phase("Active", "MachineReady")
+    found = why()
+    agrees(scene, found)
+    assert found.headline == f"{scene.namespace}/web is as wanted: up, and its node node-1 is ready"
+    assert (found.up, found.due, found.remedies) == (True, (), ())
+    assert [entry.what for entry in found.next] == [
+        "WhyPlayed/hours ends: the machine is kept for 3600 s (gracefulShutdownTimeout), then drained and deleted"
+    ]
+
+    scene.active(False)
+    status = scene.wait_phase("ShuttingDown", "GracePeriodActive")
+    found = why()
+    agrees(scene, found)
+    assert f"is kept until {status['nextCleanup']}" in found.headline
+    assert found.next[0].at == datetime.fromisoformat(status["nextCleanup"])
+    scene.provider.status(scene.namespace, nextTransitionTime=in_hours(0.5))
+    assert "begins again before the grace period ends: the machine then stays as it is" in why().next[1].what
+
+
+def test_a_schedule_without_a_verdict_in_each_of_its_four_ways(scene: Scene, why: Why) -> None:
+    scene.create(gracefulShutdownTimeout="1h")
+    scene.active(True)
+    scene.wait_phase("Active", "MachineCreated")
+    scene.node_ready()
+    scene.wait_phase("Active", "MachineReady")
+
+    scene.provider.ready(scene.namespace, ready="False", reason="Odd", message="the source is away")
+    scene.wait_condition("Ready", "False", "ProviderNotReady")
+    found = why()
+    agrees(scene, found)
+    assert "is up, and its schedule gives no verdict; the last verdict is held (up)" in found.headline
+    assert "Odd: the source is away" in found.headline
+    assert (found.schedule.resolved, found.up) == (False, True)
+    assert f"kubectl -n {scene.namespace} describe whyplayeds.{PROVIDER_GROUP} hours" in commands(found)
+
+    scene.provider.status(scene.namespace, active=None, conditions=None)
+    scene.wait_condition("Ready", "False", "StatusActiveMissing")
+    found = why()
+    agrees(scene, found)
+    assert "has no verdict: its controller does not run, or fails" in found.remedies[0].problem
+
+    scene.edit(schedule={"name": "gone"})
+    scene.wait_condition("Ready", "False", "ProviderNotFound")
+    found = why()
+    agrees(scene, found)
+    assert "there never was a verdict" in found.headline
+    assert [entry.state for entry in found.precedence][-1] == "no verdict, and never was one: not active"
+    assert f"kubectl -n {scene.namespace} get whyplayeds.{PROVIDER_GROUP}" in commands(found)
+
+    scene.edit(schedule={"kind": "NotInstalled"})
+    scene.wait_condition("Ready", "False", "ProviderCRDNotInstalled")
+    found = why()
+    agrees(scene, found)
+    assert "install the provider, or correct spec.schedule.kind" in found.headline
+    assert f"kubectl api-resources --api-group={PROVIDER_GROUP}" in commands(found)
+
+
+def test_who_decides_before_the_schedule(scene: Scene, why: Why) -> None:
+    scene.create()
+    scene.active(True)
+    scene.wait_phase("Active", "MachineCreated")
+    scene.edit(enabled=False)
+    scene.wait_phase("Disabled", "ScheduleDisabled")
+    found = why()
+    agrees(scene, found)
+    assert (decider(found), found.settled, found.because) == (
+        "spec.enabled",
+        Settled.AS_WANTED,
+        "spec.enabled is false",
+    )
+    [remedy] = found.remedies
+    assert remedy.command == (
+        f'kubectl -n {scene.namespace} patch scheduledmachines web --type=merge -p \'{{"spec":{{"enabled":true}}}}\''
+    )
+    scene.edit(enabled=True, killSwitch=True)
+    scene.wait_phase("Terminated", "KillSwitchActivated")
+    found = why()
+    agrees(scene, found)
+    assert decider(found) == "spec.killSwitch"
+    assert found.headline == (
+        f"{scene.namespace}/web is as wanted: down, the kill switch is on; clear it to let the schedule decide again"
+    )
+    assert '{"spec":{"killSwitch":false}}' in commands(found)
+    # The schedule's next change would change nothing.
+    scene.provider.status(scene.namespace, nextTransitionTime=in_hours(1))
+    assert why().next == ()
+
+
+def test_what_is_in_the_way_of_a_machine(scene: Scene, why: Why) -> None:
+    theirs = scene.api.create(foreign(BOOTSTRAP, scene.namespace))
+    scene.create(clusterName="nowhere")
+    scene.active(True)
+    scene.wait_phase("Pending", "ClusterNotFound")
+    found = why()
+    agrees(scene, found)
+    assert f"Cluster {scene.namespace}/nowhere does not exist" in found.headline
+    assert f"kubectl -n {scene.namespace} get clusters.cluster.x-k8s.io" in commands(found)
+    scene.delete()
+    eventually(lambda: scene.find() is None, what="it is gone")
+
+    scene.create()
+    scene.wait_phase("Error", "MachineCreationFailed")
+    found = why()
+    agrees(scene, found)
+    assert "is stuck on the way up: StandInBootstrap" in found.headline
+    assert f"kubectl -n {scene.namespace} get standinbootstraps.bootstrap.cluster.x-k8s.io web -o yaml" in commands(
+        found
+    )
+    assert theirs["metadata"]["name"] == "web"
+
+    machine_quota(scene.api, scene.namespace, 0)
+    scene.api.delete(*BOOTSTRAP, "web", scene.namespace)
+    eventually(lambda: "exceeded quota" in scene.status["message"], what="the quota is in the way now")
+    found = why()
+    agrees(scene, found)
+    assert "exceeded quota: machines" in found.headline
+    assert f"kubectl -n {scene.namespace} describe resourcequota" in commands(found)
+    assert found.next[0].what.startswith("tried again within 5 min")
+
+
+def test_a_pause_holds_what_is_due(scene: Scene, why: Why) -> None:
+    scene.create()
+    scene.wait_phase("Inactive", "ScheduleInactive")
+    scene.api.patch("cluster.x-k8s.io/v1beta2", "Cluster", "prod", scene.namespace, {"spec": {"paused": True}})
+    scene.active(True)
+    scene.wait_phase("Pending", "Paused")
+    found = why()
+    agrees(scene, found)
+    assert "paused: acting waits until it is resumed" in found.headline
+    assert ("Paused", "Cluster prod is paused") in [(said.type, said.message) for said in found.also]
+    assert f"kubectl -n {scene.namespace} patch clusters.cluster.x-k8s.io prod" in commands(found)
+    assert [rung.state for rung in found.precedence if rung.name == "Cluster prod"] == ["is paused"]
+
+
+def test_a_lost_machine_waits_for_its_replacement(scene: Scene, why: Why) -> None:
+    scene.create()
+    scene.active(True)
+    scene.wait_phase("Active", "MachineCreated")
+    scene.api.delete(*MACHINES, "web", scene.namespace)
+    scene.wait_phase("Pending", "ReplacementDelayed")
+    found = why()
+    agrees(scene, found)
+    assert "replacement 1 is created at" in found.headline
+    [due] = [entry.at for entry in found.next if entry.what == "replacement 1 is created"]
+    assert due is not None
+    assert timedelta(0) < due - found.at <= timedelta(seconds=11)
+    assert f"kubectl -n {scene.namespace} events --for ScheduledMachine/web" in commands(found)
+
+
+def test_a_deletion_tells_what_it_waits_for(scene: Scene, why: Why) -> None:
+    scene.create()
+    scene.active(True)
+    scene.wait_phase("Active", "MachineCreated")
+    scene.hold_machine()
+    scene.delete()
+    scene.wait_phase("ShuttingDown", "NodeDraining")
+    found = why()
+    assert found.headline.startswith(f"{scene.namespace}/web is being deleted: the machine is drained and deleted")
+    assert (found.decided_by, decider(found)) == ("Deletion", "deletion of the ScheduledMachine")
+    assert found.settled is Settled.NOT_AS_WANTED
+    scene.let_machine_go()
+    eventually(lambda: scene.find() is None, what="it is gone")
+    with pytest.raises(ConfigError, match=f"there is no ScheduledMachine web in namespace {scene.namespace}"):
+        why()
+
+
+# Rights --------------------------------------------------------------------------------------------------------------
+
+
+def reader_of(namespace: str) -> str:
+    # The name stands in a certificate, which limits it.
+    return f"reader-of-{namespace[-12:]}"
+
+
+def person(plane: ControlPlane, namespace: str, folder: Path, *resources: tuple[str, str]) -> Path:
+    """A kubeconfig of somebody who may get these resources (group, plural) in the namespace, and nothing else."""
+    api, rbac = plane.api, "rbac.authorization.k8s.io/v1"
+    rules = [{"apiGroups": [group], "resources": [plural], "verbs": ["get"]} for group, plural in resources]
+    metadata = {"name": "reader", "namespace": namespace}
+    subject = {"kind": "User", "name": reader_of(namespace), "apiGroup": "rbac.authorization.k8s.io"}
+    role = {"kind": "Role", "name": "reader", "apiGroup": "rbac.authorization.k8s.io"}
+    api.delete(rbac, "Role", "reader", namespace, missing_ok=True)
+    api.create({"apiVersion": rbac, "kind": "Role", "metadata": metadata, "rules": rules})
+    if api.find(rbac, "RoleBinding", "reader", namespace) is None:
+        binding = {"apiVersion": rbac, "kind": "RoleBinding", "metadata": metadata}
+        api.create({**binding, "subjects": [subject], "roleRef": role})
+    path = plane.user_kubeconfig(folder / "reader", reader_of(namespace), namespace=namespace)
+    wanted = resources[-1]
+    attributes = {"verb": "get", "group": wanted[0], "resource": wanted[1], "namespace": namespace}
+    review = {"spec": {"user": subject["name"], "resourceAttributes": attributes}}
+    path_of_reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    eventually(lambda: api.request("POST", path_of_reviews, review)["status"]["allowed"], what="the role counts")
+    return path
+
+
+OWN = ("5spot.finos.org", "scheduledmachines")
+SCHEDULES = (PROVIDER_GROUP, "whyplayeds")
+CAPI = ("cluster.x-k8s.io", "*")
+CHILDREN = (("bootstrap.cluster.x-k8s.io", "*"), ("infrastructure.cluster.x-k8s.io", "*"))
+
+
+def test_the_rights_of_a_person_in_one_namespace_are_enough(
+    scene: Scene, why: Why, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    scene.create()
+    scene.active(True)
+    scene.wait_phase("Active", "MachineCreated")
+    scene.node_ready()
+    scene.wait_phase("Active", "MachineReady")
+    mark = control_plane.audit_log.mark()
+    reader = person(control_plane, scene.namespace, tmp_path, OWN, CAPI, *CHILDREN, SCHEDULES)
+    found = why(reader)
+    agrees(scene, found)
+    assert found.settled is Settled.AS_WANTED
+    # Definitions of kinds belong to no namespace: what is served is known all the same.
+    assert {unread.resource for unread in found.unread} == {"customresourcedefinitions.apiextensions.k8s.io"}
+    assert all(unread.instead for unread in found.unread)
+    verbs = {
+        event["verb"]
+        for event in control_plane.audit(since=mark)
+        if event["user"]["username"] == reader_of(scene.namespace)
+    }
+    assert verbs == {"get"}, "it reads, and nothing else"
+
+    reader = person(control_plane, scene.namespace, tmp_path, OWN, CAPI)
+    found = why(reader)
+    assert found.settled is Settled.CANNOT_TELL
+    assert found.headline.startswith(f"cannot tell whether {scene.namespace}/web is as wanted: ")
+    assert (found.up, found.schedule.resolved) == (None, None)
+    assert f"kubectl auth can-i get whyplayeds.{PROVIDER_GROUP} -n {scene.namespace}" in commands(found)
+    assert found.reported is not None
+    assert "the machine is up and its node is ready" in found.reported.message, "what the controller last said helps"
+
+    reader = person(control_plane, scene.namespace, tmp_path, OWN, SCHEDULES)
+    assert why(reader).settled is Settled.CANNOT_TELL
+    reader = person(control_plane, scene.namespace, tmp_path, SCHEDULES)
+    with pytest.raises(
+        ConfigError, match=r"you may not read ScheduledMachine .*kubectl auth can-i get scheduledmachines"
+    ):
+        why(reader)
+
+
+def test_nothing_of_an_embedded_spec_is_told(scene: Scene, why: Why, administrator: Path) -> None:
+    secret = {"token": f"{SECRET}-token", "files": [{"content": f"password={SECRET}"}]}
+    scene.create(
+        bootstrapSpec={
+            "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta1",
+            "kind": "StandInBootstrap",
+            "spec": secret,
+        },
+        infrastructureSpec={
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
+            "kind": "NotInstalledMachine",
+            "spec": {"userData": SECRET},
+        },
+    )
+    scene.active(True)
+    scene.wait_phase("Error", "MachineCreationFailed")
+    found = why()
+    agrees(scene, found)
+    assert "kubectl api-resources --api-group=infrastructure.cluster.x-k8s.io" in commands(found)
+    done = run("why", f"{scene.namespace}/web", "--kubeconfig", str(administrator), "-o", "json")
+    assert SECRET not in done.stdout + done.stderr
+    assert (done.returncode, json.loads(done.stdout)["verdict"]) == (1, "NotAsWanted")
+
+
+# The command ---------------------------------------------------------------------------------------------------------
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "fivespot.cli", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=60, env={**os.environ, **environment}
+    )
+
+
+def test_the_command_prints_text_or_json_and_tells_by_its_exit_code(
+    scene: Scene, administrator: Path, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    scene.create()
+    scene.wait_phase("Inactive", "ScheduleInactive")
+    local = control_plane.kubeconfig(tmp_path / "local", namespace=scene.namespace)
+    done = run("why", "web", KUBECONFIG=str(local))
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"{scene.namespace}/web is as wanted: down, outside the schedule"
+    assert lines[1] == ""
+    assert [line.split("  ")[0] for line in lines[2:] if line[0] != " "] == [
+        "Wanted",
+        "Decided by",
+        "Schedule",
+        "State",
+    ]
+    assert "\x1b" not in done.stdout
+    done = run("why", f"{scene.namespace}/gone", "--kubeconfig", str(administrator))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"fivespot: there is no ScheduledMachine gone in namespace {scene.namespace}")
+    assert done.stderr.count("\n") == 1
