@@ -16,7 +16,7 @@ from fivespot.runtime import ConfigError, Connection, SystemClock, ThreadOffload
 from fivespot.testing.conformance import MANAGER, RULES, SHIPPED, Outcome, Report, Subject, Timing, check_provider
 from support import make_namespace
 from support.manager import ManagerProcess
-from support.toys import Running, Toy, toy_subject
+from support.toys import FollowingToy, Running, Toy, following_subject, toy_subject
 from support.wrong_providers import WRONG
 
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -32,7 +32,7 @@ ALWAYS_ALONG = ("flip", "verdict")
 
 @pytest.fixture(scope="module")
 def toys(control_plane: ControlPlane) -> Iterator[None]:
-    kinds: list[type[Toy]] = [Toy, *WRONG]
+    kinds: list[type[Toy]] = [Toy, FollowingToy, *WRONG]
     control_plane.install_crds([toy.definition() for toy in kinds])
     yield
     for toy in kinds:
@@ -111,11 +111,19 @@ async def test_providers_that_keep_every_rule_pass_all_of_them_the_shipped_ones_
     together = Together(len(kinds), manager.restart)
     async with connected(control_plane.admin_kubeconfig) as connection, asyncio.TaskGroup() as group:
         running = Running(control_plane.admin_kubeconfig, group)
-        await running.start(Toy)
-        subjects = [toy_subject(Toy, restart=partial(running.restart, Toy))]
+        for toy in (Toy, FollowingToy):
+            await running.start(toy)
+        subjects = [
+            following_subject(restart=partial(running.restart, FollowingToy)),
+            toy_subject(Toy, restart=partial(running.restart, Toy)),
+        ]
         subjects += [replace(SHIPPED[kind], restart=together.restart) for kind in kinds]
         reports = await asyncio.gather(*(check(connection, subject) for subject in subjects))
         await running.stop_all()
+    followed = reports.pop(0)
+    unjudged = {result.rule.id for result in followed.of(Outcome.SKIPPED)}
+    assert followed.passed, followed.to_text()
+    assert unjudged == {"boundary", "next-transition"}, followed.to_text()
     for report in reports:
         assert [result.rule.id for result in report.of(Outcome.PASSED)] == [rule.id for rule in RULES], report.to_text()
         assert report.seconds < 60, report.to_text()

@@ -31,7 +31,7 @@ from fivespot.runtime import (
 )
 from fivespot.testing.conformance import Spec, Subject
 
-__all__ = ["GROUP", "Running", "Toy", "toy_subject"]
+__all__ = ["GROUP", "FollowingToy", "Running", "Toy", "following_subject", "toy_subject"]
 
 GROUP = "spotschedules.5spot.finos.org"
 _READY = 30.0
@@ -170,6 +170,19 @@ class Toy:
             return
 
 
+class FollowingToy(Toy):
+    """Follows something outside the cluster, which it asks often."""
+
+    world: ClassVar[dict[Key, bool]] = {}
+
+    async def reconcile(self, key: Key) -> Result:
+        await super().reconcile(key)
+        return Result(requeue_after=0.2)
+
+    def verdict(self, key: Key, active: bool) -> bool:
+        return self.world.get(key, False)
+
+
 class Running:
     """Providers that run in this process, each with a manager of its own, so that one can be restarted."""
 
@@ -220,6 +233,16 @@ def toy_subject(toy: type[Toy], **more: Any) -> Subject:
             **more,
         }
     )
+
+
+def following_subject(**more: Any) -> Subject:
+    """The same for the one whose specs say nothing, and which needs another object to be there."""
+
+    async def flip(namespace: str, name: str, active: bool) -> None:
+        FollowingToy.world[Key(namespace, name)] = active
+
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "b"}}
+    return toy_subject(FollowingToy, inactive=None, soon=None, flip=flip, prerequisites=[settings], **more)
 
 
 def _soon(now: datetime) -> tuple[Spec, datetime]:

@@ -25,6 +25,9 @@ __all__ = [
 SECOND = 1.1
 """Until a time stamp of whole seconds is another one."""
 
+_GRACE = 1.0
+"""Seconds after a verdict in which the rest of a report may follow, as from providers that write in two steps."""
+
 _LATE = 2.0
 _FAR = 30.0
 _NOTICED = {
@@ -74,10 +77,10 @@ async def flips(rig: Rig) -> None:
 
 async def is_steady(rig: Rig) -> None:
     keys = [await rig.create(f"steady-{str(active).lower()}", active=active) for active in (True, False)]
-    since = {}
     for key, active in zip(keys, (True, False), strict=True):
-        since[key] = (await rig.settled(key, active)).version
-    since = {key: max(version, rig.version(key)) for key, version in since.items()}
+        await rig.settled(key, active)
+    await rig.pause(_GRACE)
+    since = {key: rig.version(key) for key in keys}
     await rig.pause(rig.timing.steady)
     written = [write for key in keys for write in rig.record(key).writes(since[key])]
     if written:
@@ -91,6 +94,7 @@ async def is_steady(rig: Rig) -> None:
 async def answers_once(rig: Rig) -> None:
     key = await rig.create("touch", active=True)
     await rig.settled(key, True)
+    await rig.pause(_GRACE)
     since = await rig.touch(key)
     await rig.pause(min(3.0, rig.timing.steady))
     written = list(rig.record(key).writes(since))
@@ -156,7 +160,9 @@ async def flips_at_the_boundary(rig: Rig) -> str | None:
     first = next(state for state in rig.record(key).seen if state.active is False)
     late = (first.wall - ends).total_seconds()
     if late < -_LATE or late > _LATE:
-        raise ViolationError(f"it was to become inactive at {ends.isoformat()} and did {late:+.1f} s from then")
+        raise ViolationError(
+            f"it was to become inactive at {ends.isoformat()} and did {late:+.1f} s from then, by the clock here"
+        )
     if announced is None:
         return "the boundary was not announced in nextTransitionTime"
     if abs(datetime.fromisoformat(announced).timestamp() - ends.timestamp()) > 1.0:

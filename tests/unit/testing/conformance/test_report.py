@@ -55,6 +55,13 @@ def test_rules_come_from_rows_of_the_contract() -> None:
             assert row == "API conventions" or re.search(rf"\b{re.escape(row)}\b", rows), rule.id
 
 
+def test_the_page_states_the_rules_as_they_are() -> None:
+    page = (ROOT / "docs" / "conformance.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| `") and line.count("|") == 5]
+    marks = {rule.id: "" if rule.required else " *should*" for rule in RULES}
+    assert rows == [f"| `{rule.id}`{marks[rule.id]} | {rule.contract} | {rule.title} | {rule.fix} |" for rule in RULES]
+
+
 def test_a_message_names_the_rule_what_was_seen_and_what_to_do() -> None:
     message = report()["steady"].message
     assert message.startswith("rule steady (C9): While nothing changes nothing is written")
