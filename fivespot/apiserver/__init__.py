@@ -6,6 +6,7 @@ against it and against the real kube-apiserver. ``ApiServer.handle`` answers req
 """
 
 from .clock import Clock, SystemClock
+from .disconnect import DisconnectedError
 from .http import HttpFront
 from .kubeconfig import kubeconfig, write_kubeconfig
 from .messages import Request, Response, Stream
@@ -17,6 +18,7 @@ __all__ = [
     "ApiFault",
     "ApiServer",
     "Clock",
+    "DisconnectedError",
     "Handler",
     "HttpFront",
     "Middleware",

@@ -9,6 +9,7 @@ from typing import Final, Self
 from aiohttp import web
 
 from .body import BODY_LIMIT
+from .disconnect import DisconnectedError
 from .messages import Request, Response, Stream, parse_query
 from .server import ApiServer
 from .status import too_large
@@ -44,10 +45,10 @@ class HttpFront:
             max_field_size=_LINE_LIMIT,
             access_log=None,
         )
-        self._runner = web.ServerRunner(front)
+        self._runner = web.ServerRunner(front, shutdown_timeout=1.0)
         await self._runner.setup()
         try:
-            site = web.TCPSite(self._runner, self._host, self._port, ssl_context=self._tls, shutdown_timeout=1.0)
+            site = web.TCPSite(self._runner, self._host, self._port, ssl_context=self._tls)
             await site.start()
         except BaseException:
             await self._runner.cleanup()
@@ -70,7 +71,11 @@ class HttpFront:
             return _whole(too_large(BODY_LIMIT).response())
         path, _, query = request.raw_path.partition("?")
         headers = {name.lower(): value for name, value in request.headers.items()}
-        response = await self._server.handle(Request(request.method, path, parse_query(query), headers, body))
+        try:
+            response = await self._server.handle(Request(request.method, path, parse_query(query), headers, body))
+        except DisconnectedError:
+            _abort(request)
+            return web.Response()
         if isinstance(response.body, bytes):
             return _whole(response)
         return await _streamed(request, response, response.body)
@@ -88,6 +93,12 @@ async def _read(request: web.BaseRequest) -> bytes | None:
         if size > BODY_LIMIT:
             return None
         blocks.append(block)
+
+
+def _abort(request: web.BaseRequest) -> None:
+    """End the connection at once, with whatever was written of the answer."""
+    if request.transport is not None:
+        request.transport.abort()
 
 
 def _whole(response: Response) -> web.Response:
@@ -114,6 +125,9 @@ async def _streamed(request: web.BaseRequest, response: Response, stream: Stream
         while block := await stream.read():
             await answer.write(block)
         await answer.write_eof()
+    except DisconnectedError:
+        _abort(request)
+        return answer
     except ConnectionResetError:
         # The client has gone, which is how most watches end.
         return answer

@@ -122,7 +122,9 @@ def fresh(metadata: dict[str, Any], uid: str, now: str) -> None:
 def keep_system_fields(new: dict[str, Any], old: Mapping[str, Any]) -> None:
     """Fill in what an update may leave out but not change."""
     new.pop("selfLink", None)
-    for name in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName"):
+    if "creationTimestamp" in old:
+        new["creationTimestamp"] = old["creationTimestamp"]
+    for name in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName"):
         if name in old:
             new.setdefault(name, old[name])
     if "generation" in old:

@@ -6,8 +6,8 @@ import asyncio
 import base64
 import binascii
 from bisect import bisect_left
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -21,10 +21,14 @@ from .status import ApiFault, bad_request, expired, version_too_large
 from .store import Entry
 from .views import View
 
+T = TypeVar("T")
+
 __all__ = ["get_object", "list_objects", "selector_of", "view_of"]
 
 _SLICE: Final = 500
-"""Entries that are worked on between two turns of the loop."""
+"""Entries that are worked on between two turns of the loop, where each is only copied."""
+_ROWS: Final = 100
+"""The same where each has to be decoded."""
 
 _TOO_OLD: Final = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -90,7 +94,7 @@ async def list_objects(
         if selector.empty:
             metadata["remainingItemCount"] = len(entries) - following
     if view.form is Form.TABLE:
-        rows = await _sliced(picked, view.row)
+        rows = await _sliced(picked, view.row, _ROWS)
         table = view.table([], columns=True, metadata=metadata)
         return json_response(200, msgspec.json.encode({**table, "rows": rows}))
     items = await _sliced(picked, view.item)
@@ -149,12 +153,12 @@ async def _pick(entries: list[Entry], first: int, selector: Selector, limit: int
     return picked, None
 
 
-async def _sliced(entries: list[Entry], show: Any) -> list[Any]:
-    shown: list[Any] = []
-    for start in range(0, len(entries), _SLICE):
+async def _sliced(entries: list[Entry], show: Callable[[Entry], T], size: int = _SLICE) -> list[T]:
+    shown: list[T] = []
+    for start in range(0, len(entries), size):
         if start:
             await asyncio.sleep(0)
-        shown += [show(entry) for entry in entries[start : start + _SLICE]]
+        shown += [show(entry) for entry in entries[start : start + size]]
     return shown
 
 
