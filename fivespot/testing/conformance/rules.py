@@ -163,8 +163,8 @@ RULES: Final = (
         "conditions",
         "conditions is a list of conditions with one entry for each type",
         "A13",
-        "Write conditions as a list of {type, status, reason, message}: status True, False or Unknown, reason one word; "
-        "one for each type, and no second Ready.",
+        "Write conditions as a list of {type, status, reason, message}: status True, False or Unknown, reason one "
+        "word; one for each type, and no second Ready.",
         Phase.HISTORY,
         over_all(
             judges.conditions_have_their_shape, given=_has_conditions, otherwise="the provider writes no conditions"
