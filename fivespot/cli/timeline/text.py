@@ -125,15 +125,15 @@ def _times(count: int) -> str:
 
 def _edges(course: Course, period: Period, zone: Zone) -> Iterator[str]:
     first, last = course.initial, course.active_at(period.end)
-    why = f": {course.reason}" if course.reason else ""
+    why = f" ({course.reason})" if course.reason else ""
     yield f"At the start: {_state(first)}{why}."
     following = course.next_change(period.end)
     if following is not None:
-        yield f"The next change after that: {_state(following.active)} from {moment(zone, following.at)}."
+        yield f"After the period: {_state(following.active)} from {moment(zone, following.at)}."
     elif not course.settled:
-        yield "After that no change is in sight."
+        yield "After the period: no change is in sight."
     elif course.changes(period.end):
-        yield f"It does not change any more: {_state(last)} for ever."
+        yield f"After the period: {_state(last)} for ever."
     else:
         yield f"It never changes: always {_state(first)}."
 

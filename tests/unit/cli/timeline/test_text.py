@@ -40,8 +40,8 @@ Sun 2027-03-28  ██ ▒··················██  00:00-03:3
 Mon 2027-03-29  ███▒··················██  00:00-03:30, 22:00-24:00  5 h 30 min
 
 Active 15 h 30 min of 71 h (22 %), 4 times.
-At the start: active: closes Sat 2027-03-27 03:30 Europe/Berlin = 2027-03-27T02:30:00Z.
-The next change after that: not active from Tue 2027-03-30 03:30.
+At the start: active (closes Sat 2027-03-27 03:30 Europe/Berlin = 2027-03-27T02:30:00Z).
+After the period: not active from Tue 2027-03-30 03:30.
 """
 
 AUTUMN = """\
@@ -53,8 +53,8 @@ Sun 2027-10-31  ###+..................##  00:00-03:30, 22:00-24:00  6 h 30 min
                 clock back 03:00 -> 02:00 (UTC+2 -> UTC+1); 25 h on this date
 
 Active 6 h 30 min of 25 h (26 %), 2 times.
-At the start: active: closes Sun 2027-10-31 03:30 Europe/Berlin = 2027-10-31T02:30:00Z.
-The next change after that: not active from Mon 2027-11-01 03:30.
+At the start: active (closes Sun 2027-10-31 03:30 Europe/Berlin = 2027-10-31T02:30:00Z).
+After the period: not active from Mon 2027-11-01 03:30.
 """
 
 WEEK = """\
@@ -68,8 +68,8 @@ Mon 2027-01-04  ········██████████▒·····  08:
 Tue 2027-01-05  ········████              08:00-12:00  4 h
 
 Active 25 h of 276 h (9 %), 3 times.
-At the start: not active: opens Fri 2026-12-25 08:00 Europe/Berlin = 2026-12-25T07:00:00Z.
-The next change after that: not active from Tue 2027-01-05 18:30.
+At the start: not active (opens Fri 2026-12-25 08:00 Europe/Berlin = 2026-12-25T07:00:00Z).
+After the period: not active from Tue 2027-01-05 18:30.
 """
 
 
