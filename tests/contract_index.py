@@ -129,6 +129,7 @@ INDEX: dict[str, Entries] = {
             "tests/server/contract/test_a_installed.py",
             "test_a14_a_third_partys_provider_needs_its_definition_its_controller_and_rights_for_itself",
         ),
+        *_in("tests/server/test_new_provider.py", "test_it_works_under_the_rights_of_its_own_manifests"),
     ),
     "A15": (
         *_in(
@@ -848,6 +849,10 @@ INDEX: dict[str, Entries] = {
     ),
     "C9": (
         *_in(
+            "tests/server/test_conformance.py",
+            "test_providers_that_keep_every_rule_pass_all_of_them_the_shipped_ones_among_them",
+        ),
+        *_in(
             "tests/server/contract/test_c_boundary.py",
             "test_c1_c9_a_window_opens_and_another_closes_at_the_full_minute",
         ),
@@ -860,6 +865,10 @@ INDEX: dict[str, Entries] = {
         *_in("tests/server/test_admission.py", "test_a_schedule_status_has_a_verdict_by_default_and_may_say_never"),
     ),
     "C10": (
+        *_in(
+            "tests/server/test_conformance.py",
+            "test_providers_that_keep_every_rule_pass_all_of_them_the_shipped_ones_among_them",
+        ),
         *_in(
             "tests/server/contract/test_c_schedules.py",
             "test_c10_a_bad_spec_is_refused_when_applied_where_the_schema_can_tell",
