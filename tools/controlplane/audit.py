@@ -74,13 +74,16 @@ class AuditLog:
 
     def _settle(self) -> None:
         with self._lock:
-            while True:
-                self._scan()
+            self._scan()
+            # Not for those that begin meanwhile: there may always be some.
+            awaited = set(self._begun)
+            while awaited:
                 late = time.monotonic() - _LATE_SECONDS
                 self._begun = {identity: at for identity, at in self._begun.items() if at > late}
-                if not self._begun:
-                    return
-                time.sleep(_POLL_SECONDS)
+                awaited &= self._begun.keys()
+                if awaited:
+                    time.sleep(_POLL_SECONDS)
+                    self._scan()
 
     def _scan(self) -> None:
         """Take in what is new: which writes have begun, and which of them have ended."""

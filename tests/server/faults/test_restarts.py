@@ -25,8 +25,10 @@ from support.scene import CHILDREN, MACHINES
 EACH = 50
 """Machines per namespace."""
 RESTARTS = 10
-WORK_SECONDS = 4.0
+WORK_SECONDS = 3.0
 """How long a kill waits for work that it can interrupt."""
+READ_SECONDS = 15.0
+"""Within which everything is read again after the last of many restarts; their waits must not have added up."""
 SLACK = 12
 """Idle connections of the pool that there may be more, up to one per worker; a lost watch per restart would be more."""
 
@@ -110,6 +112,12 @@ def tasks(process: ManagerProcess) -> Counter[str]:
     return Counter(each["name"] for each in process.debug("tasks") if not each["name"].startswith("Task-"))
 
 
+def reads(process: ManagerProcess) -> bool:
+    failing = [each for each in process.debug("informers") if each["failing_for"] is not None]
+    assert not failing, failing
+    return True
+
+
 def restart(plane: ControlPlane, chance: random.Random) -> float:
     """Kill the API server, at times leave it away for a moment, and start it again; seconds until it answers.
 
@@ -178,6 +186,9 @@ def test_servers_killed_again_and_again_under_churn_lose_nothing_and_leave_nothi
                 plane.start_etcd()
             interrupted += works(plane, before)
             time.sleep(chance.uniform(0.0, 0.5))
+        restarted = time.monotonic()
+        eventually(lambda: reads(process), READ_SECONDS, what="every informer reads again")
+        MEASURED.info("read again after: %.1f s", time.monotonic() - restarted)
         churn.stop()
         seconds = ", ".join(f"{each:.1f}" for each in took)
         MEASURED.info("restarts: %d, at work: %d, flips: %d, after: %s s", len(took), interrupted, churn.flips, seconds)
