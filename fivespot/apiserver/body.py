@@ -61,6 +61,8 @@ def decode(body: bytes, content_type: str, kind: str, *, find_duplicates: bool =
         document = _from_yaml(body) if media == "application/yaml" else _from_json(body, find_duplicates)
     except _Broken as error:
         raise _unrecognized(kind, f"json parse error: {error}") from None
+    if document.value is None:
+        document.value = {}
     if not isinstance(document.value, dict):
         name = _GO_NAMES.get(type(document.value), "null")
         why = f"json parse error: json: cannot unmarshal {name} into Go value of type struct"
@@ -108,13 +110,22 @@ def _unrecognized(kind: str, why: str) -> ApiFault:
 def _from_json(body: bytes, find_duplicates: bool) -> Document:
     duplicates: list[str] = []
     try:
-        value = msgspec.json.decode(body)
+        # Like Go's decoder, which puts a sign in place of bytes that are no text.
+        value = msgspec.json.decode(body if _is_text(body) else body.decode(errors="replace").encode())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise _Broken(_json_words(body, error)) from None
     if find_duplicates and isinstance(value, dict):
         duplicates = _duplicates(body)
     _check_depth(value)
     return Document(value, duplicates)
+
+
+def _is_text(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _json_words(body: bytes, error: Exception) -> str:
@@ -141,11 +152,12 @@ def _duplicates(body: bytes) -> list[str]:
         return made
 
     # The first pass is cheap and nearly always all there is.
-    json.loads(body, object_pairs_hook=remember)
+    text = body.decode(errors="replace")
+    json.loads(text, object_pairs_hook=remember)
     if not seen_twice:
         return []
     found: list[str] = []
-    _walk_pairs(json.loads(body, object_pairs_hook=_Pairs), "", found)
+    _walk_pairs(json.loads(text, object_pairs_hook=_Pairs), "", found)
     return sorted(set(found))
 
 

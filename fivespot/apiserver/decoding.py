@@ -70,9 +70,9 @@ def _check_type(body: Any, kind: Kind, served: Served) -> None:
     expected = kind.api_version(served.name)
     if given is None and version is None and not kind.custom:
         return
-    if given in {None, ""} and not kind.custom:
+    if not given and not kind.custom:
         given = kind.kind
-    if version in {None, ""} and not kind.custom:
+    if not version and not kind.custom:
         version = expected
     if not isinstance(given, str) or not given:
         raise bad_request(_missing(kind, "Kind", body))

@@ -86,18 +86,17 @@ def coerce(body: dict[str, Any], kind: str, version: str, unknown: list[str]) ->
     if not isinstance(given, dict):
         raise bad_request(_unhandled(kind, version, f"cannot unmarshal {show(given)} into Go struct field .metadata"))
     prune(given, NODE, "metadata", unknown)
-    for name in [name for name, value in given.items() if value is None or value in ({}, [], "")]:
+    for name in [name for name, value in given.items() if value is None]:
         del given[name]
     for name in ("labels", "annotations"):
-        for key in (
-            [key for key, value in given.get(name, {}).items() if value is None]
-            if isinstance(given.get(name), dict)
-            else ()
-        ):
-            given[name][key] = ""
+        words = given.get(name)
+        if isinstance(words, dict):
+            given[name] = {key: "" if value is None else value for key, value in words.items()}
     wrong = [cause for cause in validate(given, NODE, "metadata") if cause.reason == "FieldValueTypeInvalid"]
     if wrong:
         raise bad_request(_unhandled(kind, version, f"json: cannot unmarshal: {wrong[0].message}"))
+    for name in [name for name, value in given.items() if value in ({}, [], "")]:
+        del given[name]
     body["metadata"] = given
     return given
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ __all__ = ["DeleteOptions", "ListOptions", "WriteOptions", "delete_options", "li
 
 _MANAGER_LIMIT: Final = 128
 _VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _POLICIES: Final = ("Foreground", "Background", "Orphan")
 
 
@@ -63,10 +65,11 @@ def number(text: str) -> int:
     """An integer of a query, 0 when it is not given."""
     if not text:
         return 0
-    try:
-        return int(text)
-    except ValueError:
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    if not _INTEGER.fullmatch(text):
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return int(text)
 
 
 def parse_version(text: str, fault: type[ApiFault] | None = None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -84,7 +85,7 @@ def test_dependants_go_with_their_owner(target: Target, maps: str, policy: str) 
     if policy == "Foreground":
         assert answer["metadata"]["finalizers"] == ["foregroundDeletion"]
     for name in ("parent", "child", "grandchild"):
-        target.eventually(lambda name=name: gone(target, f"{maps}/{name}"))
+        target.eventually(partial(gone, target, f"{maps}/{name}"))
 
 
 def test_a_foreground_deletion_waits_for_what_blocks_it(target: Target, maps: str) -> None:

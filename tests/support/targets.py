@@ -88,7 +88,7 @@ class Events:
 
     def take(self, count: int) -> list[tuple[str, str]]:
         """(type, name) of the next events."""
-        found = []
+        found: list[tuple[str, str]] = []
         for _ in range(count):
             event = self.next()
             assert event is not None, f"the watch ended after {found}"

@@ -1,0 +1,143 @@
+"""Input that makes no sense: the right Status, and the server goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.targets import DEFINITIONS, NAMESPACES, Target, config_map
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "{broken",
+        "[]",
+        '"x"',
+        "5",
+        b"\xff\xfe",
+        '{"apiVersion":"v1","kind":"ConfigMap","metadata":[]}',
+        '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":5}}',
+        '{"apiVersion":1,"kind":"ConfigMap","metadata":{"name":"a"}}',
+        '{"apiVersion":"v1","kind":["ConfigMap"],"metadata":{"name":"a"}}',
+        '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":{}}}',
+        '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","managedFields":"x"}}',
+        '{"a":' * 20_000 + "1" + "}" * 20_000,
+    ],
+)
+def test_bodies_that_are_no_objects(target: Target, maps: str, body: str | bytes) -> None:
+    refused = target.create(maps, body)
+    assert (refused.status, refused.reason) == (400, "BadRequest")
+    assert target.get(maps).ok()["items"] == []
+
+
+def test_huge_bodies(target: Target, maps: str) -> None:
+    refused = target.create(maps, b"x" * (3 * 1024 * 1024 + 10))
+    assert (refused.status, refused.reason) == (413, "RequestEntityTooLarge")
+    assert target.create(maps, config_map("a", {"x": "y" * 1_000_000})).status == 201
+
+
+@pytest.mark.parametrize("content", ["text/plain", "application/x-www-form-urlencoded", "application/jsonx"])
+def test_content_types_that_are_not_read(target: Target, maps: str, content: str) -> None:
+    refused = target.request("POST", maps, config_map("a"), content=content)
+    assert (refused.status, refused.reason) == (415, "UnsupportedMediaType")
+
+
+def test_methods_that_a_path_does_not_have(target: Target, maps: str) -> None:
+    target.create(maps, config_map("a")).ok()
+    for method, path, body in (
+        ("PUT", maps, config_map("a")),
+        ("POST", f"{maps}/a", config_map("a")),
+        ("OPTIONS", maps, None),
+        ("HEAD", f"{maps}/a", None),
+        ("POST", "/api/v1/configmaps", config_map("a")),
+        ("DELETE", "/api/v1/configmaps", None),
+    ):
+        answer = target.request(method, path, body)
+        assert answer.status == 405, (method, path)
+    refused = target.request("PATCH", maps, {}, content="application/merge-patch+json")
+    assert (refused.status, refused.reason) == (405, "MethodNotAllowed")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"limit": "99999999999999999999999"},
+        {"timeoutSeconds": "x", "watch": "1"},
+        {"labelSelector": "a" * 300},
+        {"labelSelector": "x in (" + ",".join(["a"] * 10) + ")" * 3},
+        {"fieldSelector": "=" * 50 + ","},
+        {"resourceVersion": "-1"},
+        {"resourceVersion": "1.5"},
+        {"resourceVersion": "١"},
+        {"continue": "eyJ2IjoxfQ"},
+        {"continue": "\x00"},
+    ],
+)
+def test_absurd_parameters(target: Target, maps: str, query: dict[str, str]) -> None:
+    refused = target.get(maps, query=query)
+    assert (refused.status, refused.reason) == (400, "BadRequest"), query
+
+
+def test_deep_patches_and_odd_pointers(target: Target, maps: str) -> None:
+    target.create(maps, config_map("a", {"x": "1"})).ok()
+    for patch in (
+        [{"op": "move", "from": "/data", "path": "/data/x/y"}],
+        [{"op": "add", "path": "/metadata/labels/-", "value": "x"}],
+        [{"op": "replace", "path": "", "value": 5}],
+        [{"op": "remove", "path": ""}],
+        [{"path": "/data"}],
+        [5],
+    ):
+        refused = target.patch(f"{maps}/a", patch, "json")
+        assert 400 <= refused.status < 500, (patch, refused.raw)
+    assert target.get(f"{maps}/a").ok()["data"] == {"x": "1"}
+
+
+def test_yaml_that_unfolds_without_end(target: Target, maps: str) -> None:
+    levels = "".join(f"l{n + 1}: &l{n + 1} [{', '.join([f'*l{n}'] * 9)}]\n" for n in range(9))
+    bomb = f"l0: &l0 [x]\n{levels}apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: bomb}}\n"
+    refused = target.request("POST", maps, bomb, content="application/yaml")
+    assert refused.status in {400, 413}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        None,
+        [],
+        {"versions": "x"},
+        {"versions": [5]},
+        {"names": []},
+        {"group": 5},
+        {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": []}}]},
+        {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": ["object"]}}}]},
+        {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "object", "properties": []}}}]},
+        {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "object", "required": "x"}}}]},
+    ],
+)
+def test_definitions_of_nothing(target: Target, spec: object) -> None:
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": spec,
+    }
+    refused = target.create(DEFINITIONS, body, dryRun="All")
+    assert refused.status in {400, 422}, refused.raw[:300]
+
+
+def test_names_with_every_sign(target: Target, maps: str) -> None:
+    unreadable = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"\xff"}}'
+    for body in (unreadable, "null"):
+        assert target.create(maps, body).status == 422
+    for name in ("a b", "a?b", "a#b", "ü", "A", "-a", "a-", "a..b", "a" * 254):
+        refused = target.create(maps, config_map(name))
+        assert (refused.status, refused.causes) == (422, {("FieldValueInvalid", "metadata.name")}), name
+    refused = target.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a.b"}})
+    assert (refused.status, refused.causes) == (422, {("FieldValueInvalid", "metadata.name")})
+
+
+def test_objects_of_great_size(target: Target, maps: str) -> None:
+    refused = target.create(maps, config_map("a", annotations={"a": "x" * 300_000}))
+    assert (refused.status, refused.causes) == (422, {("FieldValueTooLong", "metadata.annotations")})
