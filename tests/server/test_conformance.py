@@ -12,8 +12,20 @@ from pathlib import Path
 import pytest
 
 from controlplane import Api, ControlPlane
+from fivespot.providers.registry import shipped_provider
 from fivespot.runtime import ConfigError, Connection, SystemClock, ThreadOffload, connect, system_chance
-from fivespot.testing.conformance import MANAGER, RULES, SHIPPED, Outcome, Report, Subject, Timing, check_provider
+from fivespot.testing.conformance import (
+    MANAGER,
+    RULES,
+    SHIPPED,
+    Outcome,
+    Report,
+    Restart,
+    Subject,
+    Timing,
+    check_provider,
+    with_provider,
+)
 from support import make_namespace
 from support.manager import ManagerProcess
 from support.toys import FollowingToy, Running, Toy, following_subject, toy_subject
@@ -163,6 +175,14 @@ async def test_what_keeps_the_kit_from_looking_is_said_at_once(
     async with connected(own_user("nobody")) as connection:
         with pytest.raises(ConfigError, match=r"a right is missing: .*nobody"):
             await check(connection, shipped, namespace=namespace)
+        with pytest.raises(ConfigError, match=r"definition of ManualSchedule cannot be installed: .*nobody"):
+            await with_provider(
+                shipped_provider("ManualSchedule"), connection.client, fail_to_come_here, clock=SystemClock()
+            )
+
+
+async def fail_to_come_here(restart: Restart) -> None:
+    raise AssertionError("nothing may be done for a provider that is not there")
 
 
 @pytest.fixture

@@ -190,12 +190,16 @@ class Running:
         self._kubeconfig = kubeconfig
         self._group = group
         self._stops: dict[type[Toy], tuple[asyncio.Event, asyncio.Task[None]]] = {}
+        self._controllers: dict[type[Toy], Controller] = {}
 
     async def start(self, toy: type[Toy]) -> None:
         stop, ready = asyncio.Event(), asyncio.Event()
         task = self._group.create_task(self._run(toy, stop, ready))
         self._stops[toy] = stop, task
-        await asyncio.wait_for(ready.wait(), _READY)
+        async with asyncio.timeout(_READY):
+            await ready.wait()
+            while not self._controllers[toy].ready:
+                await asyncio.sleep(0.05)
 
     async def stop(self, toy: type[Toy]) -> None:
         stop, task = self._stops.pop(toy)
@@ -214,8 +218,9 @@ class Running:
         async with open_manager(toy.__name__.lower(), kubeconfig=str(self._kubeconfig)) as manager:
 
             def build(context: ManagerContext) -> Controller:
+                controller = self._controllers[toy] = toy(context).build(context)
                 ready.set()
-                return toy(context).build(context)
+                return controller
 
             manager.add(build)
             await manager.run(stop)

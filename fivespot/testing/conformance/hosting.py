@@ -77,6 +77,7 @@ class _Host:
         self._context = context
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._controllers: list[Controller] = []
 
     async def start(self) -> None:
         """:raises ConfigError: it does not start in time."""
@@ -86,6 +87,8 @@ class _Host:
         try:
             async with asyncio.timeout(_LIMIT):
                 await started.wait()
+                while not all(controller.ready for controller in self._controllers):  # noqa: ASYNC110 - no event tells
+                    await asyncio.sleep(_POLL)
         except TimeoutError as error:
             raise ConfigError(f"{self._provider.kind}: its controller did not start within {_LIMIT:g} s") from error
 
@@ -104,8 +107,10 @@ class _Host:
         async with open_manager(name, kubeconfig=self._kubeconfig, context=self._context) as manager:
 
             def build(context: ManagerContext) -> Controller:
+                controller = build_controller(self._provider, context)
+                self._controllers = [controller]
                 started.set()
-                return build_controller(self._provider, context)
+                return controller
 
             manager.add(build)
             await manager.run(stop)
@@ -116,10 +121,10 @@ async def _install(provider: Provider[Any], client: Client, clock: Clock) -> boo
     key = Key("", provider.resource.qualified)
     before = True
     try:
-        await client.get(_DEFINITIONS, key, metadata_only=True)
-    except NotFoundError:
-        before = False
-    try:
+        try:
+            await client.get(_DEFINITIONS, key, metadata_only=True)
+        except NotFoundError:
+            before = False
         await client.apply(_DEFINITIONS, key, provider.definition(), force=True)
     except (ForbiddenError, InvalidError, SchemaError) as error:
         raise ConfigError(f"the definition of {provider.kind} cannot be installed: {error}") from error
