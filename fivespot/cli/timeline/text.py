@@ -58,7 +58,7 @@ def render(
         click.style(f"{'':<{_DATE_WIDTH}}{'0':<6}{'6':<6}{'12':<6}18", dim=True),
         *_table(days, marks),
         "",
-        f"Active {length(spent)} of {length(whole)} ({share(spent, whole)}), {_times(len(intervals))}.",
+        _summary(spent, whole, len(intervals)),
         *_edges(course, period, zone),
     ]
     told = [f"- {note.reason}: {note.message}" for note in notes]
@@ -119,8 +119,11 @@ def _windows(day: Day) -> str:
     return ", ".join(span_text(span) for span in day.spans)
 
 
-def _times(count: int) -> str:
-    return {0: "never", 1: "once"}.get(count, f"{count} times")
+def _summary(spent: timedelta, whole: timedelta, times: int) -> str:
+    if not times:
+        return f"Never active in {length(whole)}."
+    how_often = "once" if times == 1 else f"{times} times"
+    return f"Active {length(spent)} of {length(whole)} ({share(spent, whole)}), {how_often}."
 
 
 def _edges(course: Course, period: Period, zone: Zone) -> Iterator[str]:

@@ -91,8 +91,8 @@ class Explanation:
     """The reasoning for one machine.
 
     :param up: whether the machine is wanted; None when that cannot be told.
-    :param since: since when it is wanted so.
-    :param due: what the controller does next, without waiting.
+    :param since: since when it is wanted so, where status tells.
+    :param due: what the controller does next, without waiting; phase, reason and message are those it reports then.
     :param reported: what it last said, where that is something else than what follows from the world now, or where
         that cannot be told.
     :param also: conditions worth knowing beside the outcome.
@@ -128,7 +128,7 @@ def explain(j: Judgement) -> Explanation:
     settled = _settled(j, ready)
     doubt = settled is Settled.CANNOT_TELL
     told = plan.report and not j.unanswered
-    message = plan.message if told else (j.unanswered or plan.why_waiting or _unreadable(s))
+    message = plan.message if told else (j.unanswered or _unreadable(s) or plan.why_waiting)
     machine = s.machine
     return Explanation(
         machine=f"{s.head.namespace}/{s.head.name}",
@@ -139,7 +139,7 @@ def explain(j: Judgement) -> Explanation:
         else not plan.want.down,
         decided_by="Deletion" if s.head.deleting else plan.want.value,
         because="the ScheduledMachine is being deleted" if s.head.deleting else scheduled.message,
-        since=read_instant(s.head.deletion_timestamp) if s.head.deleting else scheduled.since,
+        since=read_instant(s.head.deletion_timestamp) if s.head.deleting else _earlier(scheduled.since, s.now),
         precedence=tuple(_precedence(j, schedule)),
         schedule=schedule,
         phase=plan.phase.value if told else "",
@@ -189,7 +189,14 @@ def _headline(j: Judgement, settled: Settled, message: str) -> str:
         return f"{name} is {_where(s)}, and its schedule gives no verdict; {held}: {reading.message}"
     if isinstance(reading, Unresolved):
         return f"{name} is {_where(s)} whatever its schedule says, which gives no verdict: {reading.message}"
+    if plan.steps:
+        return f"{name} is on the way {wanted}: now to {', '.join(_step(s, step) for step in plan.steps)}"
     return f"{name} is on the way {wanted}: {message}"
+
+
+def _earlier(instant: datetime | None, now: datetime) -> datetime | None:
+    """A condition that status does not have yet would be of this moment, which says nothing."""
+    return instant if instant is not None and instant < now.replace(microsecond=0) else None
 
 
 def _where(s: Snapshot) -> str:

@@ -162,7 +162,7 @@ def _machine(j: Judgement) -> Iterator[Remedy]:
             "its machine was lost; to see what is known of it",
             f"kubectl -n {namespace} events --for {names.KIND}/{name}",
         )
-    if s.machine is not None and not plan.settled and plan.next_cleanup is None:
+    if s.machine is not None and plan.report and not plan.settled and not plan.steps and plan.next_cleanup is None:
         yield Remedy("to see what Cluster API is doing", show)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Final
 
 import click
@@ -29,14 +30,14 @@ def render(e: Explanation) -> str:
         mark = click.style("*", fg="cyan") if rung.decides else " "
         lines.append(f"{_label('Decided by' if not number else '')}{mark} {rung.name}: {rung.state}")
     lines += _wrapped("Schedule", _schedule(e.schedule, e.at))
-    lines += _wrapped("State", _state(e))
     lines += _list("Due now", e.due)
+    lines += _wrapped("Then" if e.due else "State", _state(e))
     lines += _list("Next", [_next(entry, e.at) for entry in e.next])
     lines += _list("Also", [_said(said) for said in e.also])
     if e.reported is not None:
         lines += _wrapped("Reported", _reported(e.reported, e.at))
     lines += _remedies(e)
-    lines += _list("Not read", [_unread(e, index) for index in range(len(e.unread))])
+    lines += _list("Not read", list(_unread(e)))
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -90,11 +91,14 @@ def _remedies(e: Explanation) -> Iterator[str]:
         yield f"{_label('')}  {click.style(f'$ {remedy.command}', fg='cyan')}"
 
 
-def _unread(e: Explanation, index: int) -> str:
-    unread = e.unread[index]
-    name = f" {unread.key}" if unread.key.name else ""
-    instead = f"; {unread.instead}" if unread.instead else ""
-    return f"{unread.verb} {unread.resource}{name}: {unread.why}{instead} ({right_to_read(unread)})"
+def _unread(e: Explanation) -> Iterator[str]:
+    """A line for each kind of thing that could not be read."""
+    for (resource, instead, denied), group in groupby(e.unread, lambda u: (u.resource, u.instead, u.denied)):
+        found = list(group)
+        listed = ", ".join(str(unread.key) for unread in found if unread.key.name)
+        why = "you may not" if denied else found[0].why
+        remark = f"; {instead}" if instead else ""
+        yield f"{found[0].verb} {resource}{f' {listed}' if listed else ''}: {why}{remark} ({right_to_read(found[0])})"
 
 
 def _instant(instant: datetime, now: datetime) -> str:

@@ -76,6 +76,11 @@ def test_an_override_for_ever_never_ends() -> None:
     assert (found.initial, changes(found, at(0, 30)), found.settled) == (False, [], True)
 
 
+def test_a_disabled_schedule_beats_its_overrides() -> None:
+    body = timebased(spec={**HOURS, "enabled": False, "overrides": [{"name": "o", "active": True, "until": "forever"}]})
+    assert course([body], MONDAY).initial is False
+
+
 # Bases ---------------------------------------------------------------------------------------------------------------
 
 

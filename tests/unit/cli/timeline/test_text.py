@@ -103,7 +103,7 @@ def test_times_are_those_of_the_zone_asked_for() -> None:
 def test_a_window_that_does_not_take_place_is_a_note() -> None:
     spec = {"timezone": "Europe/Berlin", "windows": [{"days": ["sun"], "start": "02:10", "end": "02:50"}]}
     text = table(spec, "2027-03-27", "+3d")
-    assert "never.\n" in text
+    assert "Never active in 71 h.\n" in text
     assert "\nNotes\n- WindowSkipped: the window 02:10-02:50 of 2027-03-28 does not take place" in text
 
 

@@ -95,7 +95,7 @@ def test_what_is_missing_comes_with_commands_to_copy_and_what_was_not_read_last(
     assert "$ kubectl -n team-a apply -f FILE" in found
     start = lines.index(next(line for line in lines if line.startswith("Not read")))
     assert " ".join(line[11:] for line in lines[start:]) == (
-        "get machines.cluster.x-k8s.io team-a/web-1: 403: no "
+        "get machines.cluster.x-k8s.io team-a/web-1: you may not "
         "(kubectl auth can-i get machines.cluster.x-k8s.io -n team-a)"
     )
 

@@ -1,0 +1,61 @@
+"""The command line of `fivespot why`: what it prints, and the code that it ends with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fivespot.cli.main import cli
+from fivespot.cli.why.explain import explain
+from fivespot.cli.why.judge import Judgement
+from fivespot.runtime.errors import ConfigError
+from unit.cli.why.test_text import GRACE, grace, judgement
+from unit.controllers.build import BLIND, ready_machine, snapshot
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the command on a judgement in place of a server."""
+    monkeypatch.setattr("fivespot.runtime.telemetry.configure", lambda *_: None)
+
+    def run(found: Judgement, *arguments: str) -> Result:
+        async def ask(machine: str, kubeconfig: str | None, context: str | None, version: str | None) -> object:
+            assert (machine, kubeconfig, context, version) == ("team-a/web-1", "file", None, "v1beta1")
+            return explain(found)
+
+        monkeypatch.setattr("fivespot.cli.why.asking.ask", ask)
+        monkeypatch.setenv("CAPI_MACHINE_API_VERSION", "v1beta1")
+        return CliRunner().invoke(cli, ["why", "team-a/web-1", "--kubeconfig", "file", *arguments])
+
+    return run
+
+
+def test_text_is_the_default_and_has_no_styles_where_there_is_no_terminal(run: Run) -> None:
+    assert run(grace()).output == GRACE
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict", "code"),
+    [
+        (judgement(snapshot(machine=ready_machine())), "AsWanted", 0),
+        (grace(), "NotAsWanted", 1),
+        (judgement(snapshot(BLIND, machine=ready_machine())), "CannotTell", 2),
+    ],
+)
+def test_the_exit_code_is_the_answer(run: Run, found: Judgement, verdict: str, code: int) -> None:
+    result = run(found, "-o", "json")
+    assert (json.loads(result.output)["verdict"], result.exit_code) == (verdict, code)
+    assert run(found).exit_code == code
+
+
+@pytest.mark.parametrize("name", ["a/b/c", "team-a/", "/"])
+def test_what_is_no_name_is_refused_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr("fivespot.runtime.telemetry.configure", lambda *_: None)
+    result = CliRunner().invoke(cli, ["why", name, "--kubeconfig", "/nowhere"])
+    assert isinstance(result.exception, ConfigError)
+    assert "is no NAMESPACE/NAME" in str(result.exception)
