@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fivespot.schedule import SkippedWindow, evaluate, read_schedule, skipped, transitions
+from fivespot.schedule import GrammarError, SkippedWindow, evaluate, read_schedule, skipped, transitions
 
 
 def z(text: str) -> datetime:
@@ -143,6 +143,31 @@ REPORTS = [
         ["12-24T17:00/12-27T05:00"],
         id="kube-downscaler#71-once-and-never-again",
     ),
+    pytest.param(
+        {"timezone": "America/Bogota", "windows": [window("thu", "12:55", "13:00")]},
+        ("2027-01-07T00:00", "2027-01-08T00:00"),
+        ["01-07T17:55/01-07T18:00"],
+        id="GoKubeDownscaler#502-the-zone-that-is-written-counts",
+    ),
+    pytest.param(
+        {
+            "timezone": "Europe/London",
+            "windows": [window("mon-fri", "09:00", "17:00")],
+            "exceptions": [{"date": "2026-12-25"}, {"date": "2026-12-28"}],
+        },
+        ("2026-12-24T00:00", "2026-12-30T00:00"),
+        ["12-24T09:00/12-24T17:00", "12-29T09:00/12-29T17:00"],
+        id="kube-green#343-holidays-are-exceptions",
+    ),
+    pytest.param(
+        {
+            "timezone": "US/Eastern",
+            "exceptions": [{"date": "2027-01-02", "windows": [{"start": "04:00", "end": "12:00"}]}],
+        },
+        ("2027-01-01T00:00", "2027-12-31T00:00"),
+        ["01-02T09:00/01-02T17:00"],
+        id="instance-scheduler#114-the-first-saturday-as-a-date",
+    ),
 ]
 
 
@@ -159,6 +184,21 @@ def test_the_carry_is_the_windows_and_the_hour_grammar_has_none() -> None:
 
     assert evaluate(nights, saturday_night).active
     assert not evaluate(hours, saturday_night).active
+
+
+def test_after_downtime_the_verdict_is_that_of_now() -> None:
+    """gardener/gardener#1278: the controller was down at the opening, and the cluster stayed asleep."""
+    schedule = read_schedule({"windows": [window("mon-sun", "06:00", "20:00")]})
+    before_the_break = evaluate(schedule, z("2027-01-04T05:50"))
+    assert not before_the_break.active
+    assert evaluate(schedule, z("2027-01-04T07:10")).active
+
+
+@pytest.mark.parametrize("days", ["wed#3", "sat#1", "1-7", "sunday", "mon-", ""])
+def test_what_no_rule_means_is_refused_and_never_read_as_something_else(days: str) -> None:
+    """instance-scheduler-on-aws#114: the third Wednesday ran daily. karpenter#1866: 1-7 passed and failed later."""
+    with pytest.raises(GrammarError, match=r"windows\[0\]\.days\[0\]"):
+        read_schedule({"windows": [window(days, "06:00", "20:00")]})
 
 
 def test_a_window_wholly_inside_a_gap_is_reported_once() -> None:
