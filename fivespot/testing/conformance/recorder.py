@@ -11,7 +11,7 @@ import msgspec
 from fivespot.runtime.client import Client, Watch, WatchEnd, WatchEnded
 from fivespot.runtime.clock import Clock
 from fivespot.runtime.errors import FivespotError
-from fivespot.runtime.objects import Key, Resource, decode_head, parse_version
+from fivespot.runtime.objects import Key, Resource, parse_version
 
 from .seen import Record, Seen
 
@@ -85,14 +85,12 @@ class Recorder:
     async def _read(self, watch: Watch) -> None:
         while True:
             event = await watch.next()
-            if event.type == "BOOKMARK":
-                continue
-            head = decode_head(event.object)
-            self._version = str(head.version)
-            record = self.records.get(Key(head.namespace, head.name))
-            if record is not None:
-                body = msgspec.json.decode(event.object)
-                version = parse_version(body["metadata"]["resourceVersion"])
+            body = msgspec.json.decode(event.object)
+            metadata = body.get("metadata") or {}
+            version = parse_version(str(metadata.get("resourceVersion", "")))
+            self._version = str(version)
+            record = self.records.get(Key(metadata.get("namespace", ""), metadata.get("name", "")))
+            if event.type != "BOOKMARK" and record is not None:
                 record.seen.append(Seen(event.type, version, self._clock.monotonic(), self._clock.now(), body))
                 bell, self._bell = self._bell, asyncio.Event()
                 bell.set()
