@@ -1,0 +1,77 @@
+"""``fivespot apiserver``: the embedded API server alone, for kubectl and for programs under development."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from fivespot.runtime.errors import ConfigError
+from fivespot.runtime.manager.running import stop_on_signals
+
+if TYPE_CHECKING:
+    from fivespot.apiserver import ApiServer
+
+__all__ = ["apiserver"]
+
+_DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port to serve on; 0 chooses one.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write a kubeconfig here, and remove it at the end. By default none is written.",
+)
+@click.option("--crds", "with_crds", is_flag=True, help="Install fivespot's own CustomResourceDefinitions.")
+def apiserver(port: int, kubeconfig: Path | None, with_crds: bool) -> None:
+    """Serve the Kubernetes API from memory on 127.0.0.1, until Ctrl-C.
+
+    Everything is gone when it ends. There is no authentication and no authorization: whoever reaches the port may do
+    everything. What it has of Kubernetes, and what not, is in docs/apiserver.md.
+    """
+    if kubeconfig is not None and kubeconfig.exists():
+        raise ConfigError(f"--kubeconfig {kubeconfig}: the file exists and is left alone")
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(_serve(port, kubeconfig, with_crds=with_crds))
+    finally:
+        if kubeconfig is not None:
+            kubeconfig.unlink(missing_ok=True)
+
+
+async def _serve(port: int, path: Path | None, *, with_crds: bool) -> None:
+    from fivespot.apiserver import ApiServer, HttpFront, kubeconfig, write_kubeconfig  # noqa: PLC0415 - heavy
+
+    stop = asyncio.Event()
+    stop_on_signals(stop)
+    async with ApiServer() as server:
+        if with_crds:
+            await _install(server)
+        try:
+            async with HttpFront(server, port=port) as front:
+                if path is not None:
+                    try:
+                        write_kubeconfig(path, kubeconfig(front.url))
+                    except OSError as error:
+                        raise ConfigError(f"--kubeconfig {path}: {error.strerror or error}") from error
+                click.echo(f"export KUBECONFIG={path}" if path is not None else front.url)
+                await stop.wait()
+        except OSError as error:
+            raise ConfigError(f"--port {port}: {error.strerror or error}") from error
+
+
+async def _install(server: ApiServer) -> None:
+    from fivespot.apiserver import Request  # noqa: PLC0415 - heavy
+
+    from .crds import definitions  # noqa: PLC0415 - the models are not needed to serve alone
+
+    for definition in definitions():
+        answer = await server.handle(Request.of("POST", _DEFINITIONS, definition))
+        if answer.status != 201:
+            raise ConfigError(f"--crds: the server refuses {definition['metadata']['name']}: {answer.body!r}")
