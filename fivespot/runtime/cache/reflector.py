@@ -66,6 +66,7 @@ from .settings import ReflectorSettings
 __all__ = ["advance", "backoff"]
 
 _NO_STREAM = (BadRequestError, InvalidError, MethodNotAllowedError, UnsupportedMediaError)
+_PATIENCE = 4.0
 _CONNECTION = frozenset({WatchEnd.BROKEN, WatchEnd.IDLE})
 """Ends that say something of the connection only."""
 
@@ -109,14 +110,15 @@ def backoff(
 ) -> float:
     """Seconds to wait after so many failures: between half and all of a ceiling that doubles up to the cap.
 
-    A time that the server asks for is a floor, stretched by up to half, so that a crowd does not return together.
+    A time that the server asks for is a floor, stretched by up to half, so that a crowd does not return together. It is
+    taken at its word: the wait does not grow beyond four times that, however often it asks.
     """
     ceiling = min(cap, settings.backoff_base * 2.0 ** min(count - 1, 64))
-    seconds = ceiling * (0.5 + chance / 2)
-    if retry_after is not None and retry_after > 0:
-        asked = min(retry_after, settings.retry_after_cap)
-        seconds = max(seconds, asked * (1 + chance / 2))
-    return seconds
+    if retry_after is None or retry_after <= 0:
+        return ceiling * (0.5 + chance / 2)
+    asked = min(retry_after, settings.retry_after_cap)
+    ceiling = min(ceiling, asked * _PATIENCE)
+    return max(ceiling * (0.5 + chance / 2), asked * (1 + chance / 2))
 
 
 def _list(course: Course) -> Step:
@@ -133,7 +135,7 @@ def _rest(course: Course, error: Exception | None, settings: ReflectorSettings, 
     """Wait after an attempt that the server worked on."""
     served = not isinstance(error, NotFoundError)
     failures = course.failures + 1
-    course = replace(course, state=BackingOff(relist or not served, served), failures=failures, misses=0)
+    course = replace(course, state=BackingOff(relist or not served, served), failures=failures)
     asked = error.retry_after if isinstance(error, ApiError) else None
     seconds = backoff(failures, settings, chance, cap=settings.backoff_cap, retry_after=asked)
     return course, (Rest(seconds, until_served=not served),)
@@ -190,7 +192,7 @@ def _watch_over(course: Course, event: WatchOver, settings: ReflectorSettings, c
     lost = event.end in {WatchEnd.EXPIRED, WatchEnd.GARBAGE} or isinstance(event.error, _NO_STREAM)
     course = replace(course, version=event.version)
     if event.opened:
-        course = _credit(course, event, settings.healthy_after if lost else settings.steady_after)
+        course = _credit(course, event, settings, lost=lost)
     if lost or course.barren >= settings.barren_limit:
         return _rest(replace(course, barren=0), event.error, settings, chance, relist=True)
     if event.end in _CONNECTION:
@@ -200,10 +202,13 @@ def _watch_over(course: Course, event: WatchOver, settings: ReflectorSettings, c
     return _rest(course, event.error, settings, chance, relist=False)
 
 
-def _credit(course: Course, event: WatchOver, enough: float) -> Course:
+def _credit(course: Course, event: WatchOver, settings: ReflectorSettings, *, lost: bool) -> Course:
     """What a watch that was open says of the failures before it."""
-    if event.lasted >= enough:
+    if event.lasted >= (settings.healthy_after if lost else settings.steady_after):
         course = replace(course, failures=0, misses=0)
-    elif event.received:
+    if event.end in _CONNECTION:
+        # The server let us watch; what came then was not its doing.
+        course = replace(course, failures=0)
+    if event.received:
         course = replace(course, misses=0)
     return replace(course, barren=0 if event.received else course.barren + 1)

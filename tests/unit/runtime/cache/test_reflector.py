@@ -229,10 +229,20 @@ def test_a_server_that_answers_again_makes_lost_connections_count_no_more() -> N
     for _ in range(9):
         course, _ = step(course, over(WatchEnd.BROKEN, ConnectError("refused"), lasted=0))
         course, _ = step(course, Rested())
-    refused, _ = step(course, over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0))
-    assert (refused.misses, refused.failures) == (0, 1), "a refusal is an answer"
     course, effects = step(course, over(WatchEnd.BROKEN, received=1, lasted=0.5))
-    assert course.misses == 1, "so is a watch that brought something"
+    assert course.misses == 1, "a watch that brought something"
+    assert rest(effects) <= SETTINGS.backoff_base
+
+
+def test_a_server_that_lets_us_watch_makes_its_refusals_count_no_more() -> None:
+    """While it starts it refuses (403, 503, 429) for seconds, and it may be gone again before a watch lasted."""
+    course = WATCHING
+    for _ in range(9):
+        course, _ = step(course, over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0))
+        course, _ = step(course, Rested())
+    assert course.failures == 9
+    course, effects = step(course, over(WatchEnd.BROKEN, received=0, lasted=0.1))
+    assert course.failures == 0
     assert rest(effects) <= SETTINGS.backoff_base
 
 
@@ -308,6 +318,12 @@ def test_no_request_comes_before_the_server_wants_it(asked: float, chance: float
     """kube-rs#717: Retry-After is a floor; but a hostile one does not stop us for ever."""
     wait = backoff(1, SETTINGS, chance, cap=SETTINGS.backoff_cap, retry_after=asked)
     assert min(asked, SETTINGS.retry_after_cap) <= wait <= SETTINGS.retry_after_cap * 1.5
+
+
+@given(st.integers(1, 100), st.floats(0.001, 10), st.floats(0, 1, exclude_max=True))
+def test_a_server_that_says_when_to_come_back_is_taken_at_its_word(count: int, asked: float, chance: float) -> None:
+    """ "storage is (re)initializing", says a server that starts, again and again, and asks for a second each time."""
+    assert backoff(count, SETTINGS, chance, cap=SETTINGS.backoff_cap, retry_after=asked) <= 4 * asked
 
 
 @pytest.mark.parametrize("cap", [SETTINGS.backoff_cap, SETTINGS.connect_cap])

@@ -89,6 +89,13 @@ def test_an_event_told_twice_or_older_is_ignored(f: Fixture) -> None:
     assert held.head.version == 12
 
 
+def test_an_older_state_told_again_after_the_deletion_does_not_bring_the_object_back(f: Fixture) -> None:
+    f.tell(f.store.remove(obj("a", 12)))
+    assert f.event(obj("a", 5)) == []
+    assert f.event(obj("a", 11)) == []
+    assert f.event(obj("a", 13, "u2")) == ["ADDED a"]
+
+
 def test_a_missed_recreation_is_a_deletion_and_an_addition(f: Fixture) -> None:
     assert f.event(obj("a", 12, "u2")) == ["DELETED a unknown", "ADDED a"]
 
