@@ -14,7 +14,6 @@ __all__ = ["both_times", "skipped_around"]
 _A_DAY: Final = timedelta(days=1)
 """For how long after a jump of the clock what it skipped is told, and how far ahead the next one is looked for: more
 than a schedule is ever left alone for."""
-_TICK: Final = timedelta(microseconds=1)
 
 
 def both_times(zone: Zone, instant: datetime, remark: str = "") -> str:
@@ -32,9 +31,9 @@ def skipped_around(
     :param skipped: the windows skipped from the first instant on and before the second.
     :param what: the word for a window.
     """
-    now = at + _TICK
-    ahead = [window.at for window in skipped(now, at + _A_DAY)]
-    return tuple(_note(window, what) for window in skipped(at - _A_DAY, now)), min(ahead, default=None)
+    found = skipped(at - _A_DAY, at + _A_DAY)
+    lately = tuple(_note(window, what) for window in found if window.at <= at)
+    return lately, min((window.at for window in found if window.at > at), default=None)
 
 
 def _note(window: SkippedWindow, what: str) -> Note:
