@@ -15,8 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
-from controlplane import FAST_GATES, Api, ControlPlane, read_crds, select
+from controlplane import FAST_GATES, Api, ControlPlane, cluster_api_version, read_crds, select
 from controlplane.credentials import PROVIDERS, WORKLOAD
+from controlplane.server import CLUSTER_API_CONTROLLERS
 from fivespot.testing.clusterapi import SIMULATED, SIMULATED_EARLIER, CoreVersion, Family, cluster_bodies, is_usable
 from harness.manager import REPOSITORY
 
@@ -31,6 +32,7 @@ POLL = 0.25
 """Seconds between two looks: many tests wait here at once, on few cores."""
 
 _AS_SHIPPED = ("--enable-leader-election",)
+_SIMULATED = ("--core", "--look-every", "5")
 
 _FIRST_WITH_V1BETA2 = (1, 11)
 
@@ -40,13 +42,24 @@ class World:
 
     :param feature_gates: of Cluster API.
     :param arguments: of the manager.
+    :param simulated: with the simulated core in place of Cluster API's own.
     """
 
-    def __init__(self, *, feature_gates: Mapping[str, bool] = FAST_GATES, arguments: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        feature_gates: Mapping[str, bool] = FAST_GATES,
+        arguments: Sequence[str] = (),
+        simulated: bool = False,
+    ) -> None:
+        self.simulated = simulated
         self.families = (SIMULATED, SIMULATED_EARLIER)
         definitions = [definition for family in self.families for definition in family.definitions()]
         self.plane = ControlPlane(
-            crds=[*read_crds(MANIFESTS / "crds"), *definitions], cluster_api=True, feature_gates=feature_gates
+            crds=[*read_crds(MANIFESTS / "crds"), *definitions],
+            cluster_api=not simulated,
+            controllers=CLUSTER_API_CONTROLLERS,
+            feature_gates=feature_gates,
         )
         self._arguments = arguments
         self._stack = contextlib.ExitStack()
@@ -61,7 +74,7 @@ class World:
             install(self.plane)
             self.schedules = ProviderKind(self.api, "Played")
             self.schedules.install()
-            self.providers = stack.enter_context(ProvidersProcess(self.plane))
+            self.providers = stack.enter_context(ProvidersProcess(self.plane, *(_SIMULATED if self.simulated else ())))
             self.manager = stack.enter_context(ManagerProcess(self.plane, *_AS_SHIPPED, *self._arguments))
             self._stack = stack.pop_all()
         return self
@@ -76,7 +89,7 @@ class World:
     @property
     def release(self) -> tuple[int, ...]:
         """Of Cluster API: (major, minor)."""
-        return tuple(map(int, self.plane.cluster_api.version.split(".")[:2]))
+        return tuple(map(int, cluster_api_version().split(".")[:2]))
 
     @property
     def core_version(self) -> CoreVersion:
@@ -132,8 +145,12 @@ class World:
 
     def wait_usable(self, namespace: str, name: str = CLUSTER_NAME, timeout: float = 60) -> None:
         """Wait until Machines of the Cluster can find their Nodes."""
-        what = f"Cluster {namespace}/{name} is usable"
-        eventually(lambda: is_usable(self.api.get(*self.clusters, name, namespace)), timeout, what=what, poll=POLL)
+
+        def usable() -> bool:
+            self.providers.check()
+            return is_usable(self.api.get(*self.clusters, name, namespace))
+
+        eventually(usable, timeout, what=f"Cluster {namespace}/{name} is usable", poll=POLL)
 
     def delete_namespace(self, namespace: str) -> None:
         """Ask for its deletion, without waiting."""
@@ -176,8 +193,9 @@ class World:
 class ProvidersProcess:
     """The simulated providers of Cluster API as a process; a context manager."""
 
-    def __init__(self, plane: ControlPlane) -> None:
+    def __init__(self, plane: ControlPlane, *arguments: str) -> None:
         self._plane = plane
+        self._arguments = arguments
         self.log = plane.folder / "simulated-providers.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -196,8 +214,15 @@ class ProvidersProcess:
         command = [sys.executable, "-m", "fivespot.testing.clusterapi", "--kubeconfig", str(kubeconfig)]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, "--no-definitions"], stdout=log, stderr=subprocess.STDOUT, cwd=REPOSITORY
+                [*command, "--no-definitions", *self._arguments], stdout=log, stderr=subprocess.STDOUT, cwd=REPOSITORY
             )
+
+    def check(self) -> None:
+        """
+        :raises RuntimeError: it has ended.
+        """
+        if self._process is not None and self._process.poll() is not None:
+            raise RuntimeError(f"the simulated providers ended:\n{self.log.read_text(errors='replace')[-2000:]}")
 
     def stop(self) -> None:
         """SIGTERM, and wait."""

@@ -7,6 +7,7 @@ from functools import partial
 
 from fivespot.runtime import Manager, run
 
+from .core import CoreSettings, add_core, install_core_definitions
 from .family import SIMULATED, SIMULATED_EARLIER
 from .wiring import add_providers, install_definitions
 
@@ -21,13 +22,32 @@ def main() -> None:
     )
     parser.add_argument("--kubeconfig", metavar="FILE", help="of the management cluster, which is the workload's too")
     parser.add_argument("--no-definitions", action="store_true", help="do not install the simulated kinds")
+    parser.add_argument(
+        "--core",
+        action="store_true",
+        help="also play Cluster API's core, where the real one does not run; its definitions have to be there, "
+        "or are installed too with --core-definitions",
+    )
+    parser.add_argument("--core-definitions", action="store_true", help="install definitions of Machine and Cluster")
+    parser.add_argument(
+        "--look-every",
+        type=float,
+        default=CoreSettings().slow_look,
+        metavar="SECONDS",
+        help="how often the simulated core looks at a drain (default: as seldom as the real one)",
+    )
     arguments = parser.parse_args()
 
     def setup(manager: Manager) -> None:
         if not arguments.no_definitions:
             install = partial(install_definitions, manager.context.client, _FAMILIES)
             manager.add_runnable("definitions", install, may_end=True)
+        if arguments.core_definitions:
+            install = partial(install_core_definitions, manager.context.client)
+            manager.add_runnable("core definitions", install, may_end=True)
         add_providers(manager, _FAMILIES)
+        if arguments.core:
+            add_core(manager, CoreSettings(slow_look=arguments.look_every))
 
     run(setup, name="simulated-providers", kubeconfig=arguments.kubeconfig, log_format="text")
 

@@ -51,8 +51,19 @@ class Waits:
 
     def remaining(self, obj: Object, what: str, seconds: float) -> float:
         """Seconds left; 0 when they are over."""
-        began = self._since.setdefault(obj.key, {}).setdefault((obj.head.uid, what), self._clock.monotonic())
-        return max(0.0, began + seconds - self._clock.monotonic())
+        now = self._clock.monotonic()
+        began = self._since.setdefault(obj.key, {}).setdefault((obj.head.uid, what), now)
+        return max(0.0, began + seconds - now)
+
+    def due(self, obj: Object, what: str, every: float) -> float:
+        """Seconds until something that is done every so often is due: 0 at first, and then again each time."""
+        now = self._clock.monotonic()
+        since = self._since.setdefault(obj.key, {})
+        began = since.get((obj.head.uid, what))
+        if began is not None and now < began + every:
+            return began + every - now
+        since[obj.head.uid, what] = now
+        return 0.0
 
     def forget(self, key: Key) -> None:
         """The object is gone."""

@@ -1,0 +1,168 @@
+"""Clusters, as Cluster API's core manager moves them: ready when their parts are, gone after their Machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from fivespot.runtime import (
+    DONE,
+    METADATA,
+    Change,
+    Condition,
+    Controller,
+    Key,
+    ManagerContext,
+    Object,
+    Resource,
+    Result,
+    Selector,
+    ensure_finalizer,
+    merge_diff,
+    merge_patch,
+    owner_of,
+    remove_finalizer,
+    set_conditions,
+)
+from fivespot.testing.clusterapi.states import is_made
+from fivespot.testing.clusterapi.views import CLUSTER_KIND, CLUSTER_LABEL, PAUSED_ANNOTATION
+
+from .externals import Externals, Found, Reference, owner_reference
+from .machines import CLUSTERS, MACHINES
+
+__all__ = ["ClusterCore", "build_core_clusters"]
+
+FINALIZER: Final = "cluster.cluster.x-k8s.io"
+_SECRETS: Final = Resource("", "v1", "secrets", "Secret")
+_BY_CLUSTER: Final = "core: cluster label"
+
+Json = dict[str, Any]
+
+
+class ClusterCore:
+    """The reconciler of Clusters at v1beta2."""
+
+    def __init__(self, context: ManagerContext) -> None:
+        self._client, self._clock = context.client, context.clock
+        cache = context.cache
+        self._clusters = cache.informer(CLUSTERS)
+        self._machines = cache.informer(MACHINES)
+        self._machines.add_index(_BY_CLUSTER, _labelled)
+        # As Cluster API: a kubeconfig without the label is not seen.
+        self._secrets = cache.informer(_SECRETS, selector=Selector(exists=(CLUSTER_LABEL,)), projection=METADATA)
+        self.controller: Controller = context.controller("simulatedcorecluster", self)
+        self.controller.watches(self._clusters)
+        self.controller.watches(self._machines, _cluster_of)
+        self.controller.watches(self._secrets, _cluster_of)
+        self._externals = Externals(context, self.controller, owner_of(CLUSTER_KIND))
+
+    async def reconcile(self, key: Key) -> Result:
+        obj = self._clusters.get(key)
+        if obj is None:
+            return DONE
+        spec = obj.decode().get("spec") or {}
+        infrastructure, control_plane = (
+            self._externals.find(key.namespace, Reference.read(spec.get(name)))
+            for name in ("infrastructureRef", "controlPlaneRef")
+        )
+        if not obj.head.deleting:
+            obj = await ensure_finalizer(self._client, CLUSTERS, obj, FINALIZER)
+        if spec.get("paused") is True or PAUSED_ANNOTATION in obj.head.annotations:
+            await self._say(obj, [Condition("Paused", "True", "Paused")], {})
+        elif obj.head.deleting:
+            await self._go(obj, control_plane, infrastructure)
+        else:
+            await self._move(obj, control_plane, infrastructure)
+            return Result(requeue_after=infrastructure.retry or control_plane.retry)
+        return DONE
+
+    async def _move(self, obj: Object, control_plane: Found, infrastructure: Found) -> None:
+        owner = owner_reference(CLUSTERS, obj.head)
+        for found in (infrastructure, control_plane):
+            await self._externals.adopt(found, owner, obj.key.name)
+        endpoint = _spec(infrastructure).get("controlPlaneEndpoint") or {}
+        if endpoint.get("host") and not (obj.decode().get("spec") or {}).get("controlPlaneEndpoint"):
+            change = {"spec": {"controlPlaneEndpoint": endpoint}}
+            obj = await self._client.patch(CLUSTERS, obj.key, merge_patch(change, obj.head))
+        before = (obj.decode().get("status") or {}).get("initialization") or {}
+        provisioned = before.get("infrastructureProvisioned") is True or _made(infrastructure, "provisioned", "ready")
+        initialized = before.get("controlPlaneInitialized") is True or _made(
+            control_plane, "controlPlaneInitialized", "initialized"
+        )
+        reachable = initialized and Key(obj.key.namespace, f"{obj.key.name}-kubeconfig") in self._secrets.keys()  # noqa: SIM118 - no mapping
+        conditions = [
+            _condition("InfrastructureReady", provisioned, "Ready"),
+            _condition("ControlPlaneInitialized", initialized, "Initialized"),
+            _condition("RemoteConnectionProbe", reachable, "ProbeSucceeded"),
+            Condition("Paused", "False", "NotPaused"),
+            Condition("Deleting", "False", "NotDeleting"),
+        ]
+        await self._say(
+            obj,
+            conditions,
+            {
+                "phase": "Provisioned" if provisioned and endpoint else "Provisioning",
+                "initialization": {"infrastructureProvisioned": provisioned, "controlPlaneInitialized": initialized},
+            },
+        )
+
+    async def _go(self, obj: Object, control_plane: Found, infrastructure: Found) -> None:
+        """Machines first: those that the Cluster owns are deleted, those of others are waited for."""
+        if FINALIZER not in obj.head.finalizers:
+            return
+        machines = list(self._machines.by_index(_BY_CLUSTER, str(obj.key)))
+        for machine in machines:
+            owned = any(owner.uid == obj.head.uid for owner in machine.head.owners)
+            if owned and not machine.head.deleting:
+                await self._client.delete(MACHINES, machine.key, uid=machine.head.uid)
+        if machines:
+            await self._wait(obj, "WaitingForWorkersDeletion", f"{len(machines)} Machines are still there")
+        elif control_plane.obj is not None:
+            await self._wait(obj, "WaitingForControlPlaneDeletion", "the control plane object is still there")
+            await self._externals.delete(control_plane)
+        elif infrastructure.obj is not None:
+            await self._wait(obj, "WaitingForInfrastructureDeletion", "the infrastructure object is still there")
+            await self._externals.delete(infrastructure)
+        else:
+            await remove_finalizer(self._client, CLUSTERS, obj, FINALIZER)
+
+    async def _wait(self, obj: Object, reason: str, message: str) -> None:
+        await self._say(obj, [Condition("Deleting", "True", reason, message)], {"phase": "Deleting"})
+
+    async def _say(self, obj: Object, conditions: list[Condition], status: Mapping[str, Any]) -> None:
+        before = obj.decode().get("status") or {}
+        generation, now = obj.head.generation, self._clock.now()
+        told = set_conditions(before.get("conditions"), conditions, generation=generation, now=now)
+        change = merge_diff(before, {**before, **status, "conditions": told})
+        if change:
+            patch = merge_patch({"status": change}, obj.head)
+            await self._client.patch(CLUSTERS, obj.key, patch, subresource="status")
+
+
+def _condition(type_: str, met: bool, reason: str) -> Condition:
+    return Condition(type_, "True", reason) if met else Condition(type_, "False", f"Not{reason}")
+
+
+def _made(found: Found, newer: str, earlier: str) -> bool:
+    if found.obj is None:
+        return False
+    status = found.obj.decode().get("status") or {}
+    return is_made("v1beta1" if found.contract == "v1beta1" else "v1beta2", newer, earlier, status)
+
+
+def _spec(found: Found) -> Mapping[str, Any]:
+    return (found.obj.decode().get("spec") or {}) if found.obj is not None else {}
+
+
+def _labelled(change: Change) -> Iterable[str]:
+    return [str(key) for key in _cluster_of(change)]
+
+
+def _cluster_of(change: Change) -> list[Key]:
+    name = change.head.labels.get(CLUSTER_LABEL)
+    return [Key(change.key.namespace, name)] if name else []
+
+
+def build_core_clusters(context: ManagerContext) -> Controller:
+    """The controller of Clusters."""
+    return ClusterCore(context).controller
