@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Final
 
 from fivespot.providers.sdk import Note
@@ -14,6 +14,8 @@ __all__ = ["both_times", "skipped_around"]
 _A_DAY: Final = timedelta(days=1)
 """For how long after a jump of the clock what it skipped is told, and how far ahead the next one is looked for: more
 than a schedule is ever left alone for."""
+_FIRST: Final = datetime.min.replace(tzinfo=UTC)
+_LAST: Final = datetime.max.replace(tzinfo=UTC)
 
 
 def both_times(zone: Zone, instant: datetime, remark: str = "") -> str:
@@ -31,7 +33,7 @@ def skipped_around(
     :param skipped: the windows skipped from the first instant on and before the second.
     :param what: the word for a window.
     """
-    found = skipped(at - _A_DAY, at + _A_DAY)
+    found = skipped(at - min(_A_DAY, at - _FIRST), at + min(_A_DAY, _LAST - at))
     lately = tuple(_note(window, what) for window in found if window.at <= at)
     return lately, min((window.at for window in found if window.at > at), default=None)
 

@@ -76,3 +76,8 @@ def test_switched_off_is_final_and_nothing_else_is() -> None:
     assert verdict({**WEEKDAYS, "enabled": False}, "2027-01-04T12:00").final
     assert not verdict(WEEKDAYS, "2027-01-04T12:00").final
     assert not verdict(NEVER_AGAIN, "2027-01-04T12:00").final
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00", "9999-12-31T23:59:59.999999"])
+def test_the_first_and_last_instants_have_a_verdict(at: str) -> None:
+    assert verdict(WEEKDAYS, at).reason == "WindowClosed"
