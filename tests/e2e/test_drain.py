@@ -16,6 +16,8 @@ TICKS = 75.0
 """Seconds for three looks at a drain, and something over."""
 AT_ONCE = 15.0
 """Seconds that show that nothing was waited for: less than Cluster API needs to look a second time."""
+POD = "work"
+"""The name of the Pod and of its budget."""
 VOLUME = "kubernetes.io/csi/example.com^data"
 
 
@@ -39,7 +41,7 @@ def test_b2_5_a_budget_holds_the_drain_until_the_timeout_and_then_the_machine_go
     scene.active(False)
     scene.wait_deleting("DrainingNode")
     # The message says who blocks.
-    scene.wait_message(f"Pod {scene.namespace}/work.*disruption budget work")
+    scene.wait_message(f"Pod {scene.namespace}/{POD}.*disruption budget {POD}")
     assert scene.status["phase"] == "ShuttingDown"
     assert cordoned(scene, node)
     infrastructure = scene.child(scene.infrastructure)
@@ -79,7 +81,7 @@ def test_b2_5_a_pod_that_does_not_end_is_named(world: World) -> None:
     scene.run(nodeDrainTimeout="25s")
     scene.pod(ends="never")
     scene.active(False)
-    scene.wait_message(f"Pod {scene.namespace}/work.*deletionTimestamp", TICKS)
+    scene.wait_message(f"Pod {scene.namespace}/{POD}.*deletionTimestamp", TICKS)
     scene.wait_phase("Inactive", timeout=TICKS)
     scene.wait_gone()
 

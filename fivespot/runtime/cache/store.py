@@ -3,7 +3,8 @@
 Pure and synchronous; nothing here waits, logs or reads a clock. The rules:
 
 1. A key never moves back in time. Versions of one key grow with every change of whatever object bears the name, so
-   a state at or below the known version is old news and dropped.
+   a state at or below the known version is old news and dropped; so is a state of an object that is not held from
+   before the version that the watch has reached, since a watch tells of changes in their order.
 2. The answer to a write of ours enters at once. If the store does not hold the object, the answer enters only when
    its version lies above what the watch has reached: at or below, the watch has already told of its deletion.
 3. An object held here that we know is deleted is hidden by its uid until the watch confirms it (a DELETED also says
@@ -136,8 +137,8 @@ class Store:
 
         It is asked before the object is projected, so that old news costs no projection.
         """
-        version = head.version
-        self.version = max(self.version, version)
+        version, reached = head.version, self.version
+        self.version = max(reached, version)
         key = Key(head.namespace, head.name)
         if self._own:
             mark = self._own.get(key)
@@ -150,7 +151,8 @@ class Store:
                     return None
                 del self._hidden[key]
         current = self._objects.get(key)
-        if current is not None and version <= current.head.version:
+        # Of an object that is not held, what happened before the version reached ended with its deletion.
+        if version < reached if current is None else version <= current.head.version:
             return None
         return key
 

@@ -25,7 +25,7 @@ from .http import HttpTransport
 from .proxy import proxy_from_environment
 from .reading import REQUEST_LIMITS
 from .sending import succeeded
-from .transport import Request
+from .transport import Request, Transport
 
 __all__ = ["Connection", "choose", "connect"]
 
@@ -46,7 +46,7 @@ class Connection:
     """
 
     client: Client
-    transport: HttpTransport
+    transport: Transport
     namespace: str
     in_cluster: bool
     server: str

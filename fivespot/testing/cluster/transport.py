@@ -1,0 +1,145 @@
+"""The runtime's transport over an API server in the same process: no sockets, so virtual time works."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import Final, TypeVar
+
+from fivespot import apiserver
+from fivespot.apiserver import DisconnectedError, Handler
+from fivespot.runtime.client import ByteStream, Request, Response
+from fivespot.runtime.client.lines import LineSplitter
+from fivespot.runtime.errors import BrokenStreamError, ConnectError, DeadlineError, TransportError
+
+__all__ = ["ServerTransport"]
+
+T = TypeVar("T")
+
+_SERVER: Final = "in-process API server"
+
+
+class ServerTransport:
+    """Requests to an :class:`~fivespot.apiserver.ApiServer`, with the limits that a network transport would keep.
+
+    :param handle: the server's entry point, or a fault script before it.
+    :param user_agent: shown to the server; managed fields carry it where no field manager is named.
+    """
+
+    def __init__(self, handle: Handler, *, user_agent: str = "fivespot-testing") -> None:
+        self._handle = handle
+        self._user_agent = user_agent
+        self._streams: set[_ServerStream] = set()
+        self._closed = False
+
+    async def request(self, request: Request) -> Response:
+        return await _within(request.limits.total or request.limits.read, self._whole(request))
+
+    async def stream(self, request: Request) -> ByteStream:
+        answer = await _within(request.limits.read, self._answer(request))
+        stream = _ServerStream(answer, request.limits.read, self._streams)
+        self._streams.add(stream)
+        return stream
+
+    async def close(self) -> None:
+        self._closed = True
+        for stream in list(self._streams):
+            await stream.close()
+
+    async def _whole(self, request: Request) -> Response:
+        answer = await self._answer(request)
+        body = answer.body if isinstance(answer.body, bytes) else await _collect(answer.body)
+        return Response(answer.status, _headers(answer), body)
+
+    async def _answer(self, request: Request) -> apiserver.Response:
+        if self._closed:
+            raise ConnectError("the transport is closed")
+        # A network would give others a turn here, and a server that answers at once must not starve them.
+        await asyncio.sleep(0)
+        headers = {"user-agent": self._user_agent, **{name.lower(): value for name, value in request.headers.items()}}
+        asked = apiserver.Request(
+            request.method, request.path, list(request.query.items()), headers, request.body or b""
+        )
+        try:
+            return await self._handle(asked)
+        except DisconnectedError as error:
+            failure = ConnectError if error.refused else TransportError
+            raise failure(f"{_SERVER}: {error}") from error
+
+
+class _ServerStream:
+    """An answer line by line."""
+
+    def __init__(self, answer: apiserver.Response, idle: float, streams: set[_ServerStream]) -> None:
+        self._body = answer.body
+        self._idle = idle
+        self._streams = streams
+        self._lines = LineSplitter()
+        self._ended = False
+        self.status = answer.status
+        self.headers: Mapping[str, str] = _headers(answer)
+
+    async def readline(self) -> bytes:
+        while True:
+            line = self._lines.pop()
+            if line or self._ended:
+                return line
+            block = await self._read()
+            if block:
+                self._lines.feed(block)
+                continue
+            self._ended = True
+            if self._lines.unfinished:
+                if isinstance(self._body, bytes):
+                    return self._lines.take_rest()
+                raise BrokenStreamError(f"{_SERVER}: the answer ended in the middle of a line")
+
+    async def read_rest(self, limit: int) -> bytes:
+        rest = self._lines.take_rest()
+        while len(rest) < limit and (block := await self._read()):
+            rest += block
+        return rest[:limit]
+
+    async def close(self) -> None:
+        self._ended = True
+        self._streams.discard(self)
+        if not isinstance(self._body, bytes):
+            self._body.close()
+
+    async def _read(self) -> bytes:
+        if isinstance(self._body, bytes):
+            block, self._body = self._body, b""
+            return block
+        try:
+            return await _within(self._idle, self._body.read())
+        except DisconnectedError as error:
+            raise BrokenStreamError(f"{_SERVER}: {error}") from error
+
+
+async def _within(seconds: float, work: Awaitable[T]) -> T:
+    """
+    :raises DeadlineError: it took longer.
+    """
+    try:
+        async with asyncio.timeout(seconds) as scope:
+            return await work
+    except TimeoutError as error:
+        if not scope.expired():
+            raise
+        raise DeadlineError(f"{_SERVER}: no answer within {seconds:g} s") from error
+
+
+async def _collect(stream: apiserver.Stream) -> bytes:
+    blocks = []
+    try:
+        while block := await stream.read():
+            blocks.append(block)
+    except DisconnectedError as error:
+        raise BrokenStreamError(f"{_SERVER}: {error}") from error
+    finally:
+        stream.close()
+    return b"".join(blocks)
+
+
+def _headers(answer: apiserver.Response) -> dict[str, str]:
+    return {name.lower(): value for name, value in answer.headers}

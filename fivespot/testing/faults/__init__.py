@@ -1,0 +1,42 @@
+"""Scripts of what a misbehaving API server does: which requests get which fault.
+
+::
+
+    Faults(
+        Rule(Cut(after=400), verb="watch", resource="machines", nth=1),
+        Rule(Throttle(retry_after=7), verb="create", times=3),
+        Rule(Latency(5.0), probability=0.1),
+    )
+
+A script is a middleware of :class:`fivespot.apiserver.ApiServer`, so it works in process and over HTTP. With a seeded
+source of chance the same requests get the same faults.
+"""
+
+from .events import Duplicate, EndMarker, LoseEvents, NoBookmarks, Stale
+from .script import Fault, Faults, Matched, Rule, Seen
+from .stalling import Drip, HalfOpen, Latency
+from .streams import Cut
+from .whole import Fail, Gone, Refuse, Reset, StaleList, Throttle
+
+__all__ = [
+    "Cut",
+    "Drip",
+    "Duplicate",
+    "EndMarker",
+    "Fail",
+    "Fault",
+    "Faults",
+    "Gone",
+    "HalfOpen",
+    "Latency",
+    "LoseEvents",
+    "Matched",
+    "NoBookmarks",
+    "Refuse",
+    "Reset",
+    "Rule",
+    "Seen",
+    "Stale",
+    "StaleList",
+    "Throttle",
+]

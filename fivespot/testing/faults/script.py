@@ -1,0 +1,148 @@
+"""Which requests get which fault: rules, tried in order, the first that applies wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from fivespot.apiserver import Handler, Request, Response
+
+__all__ = ["Fault", "Faults", "Matched", "Rule", "Seen"]
+
+_PATCHES = {"PATCH": "patch", "PUT": "update", "POST": "create", "DELETE": "delete"}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A request in the words of RBAC.
+
+    :param verb: get, list, watch, create, update, patch, delete, or "" for a path that is no resource.
+    :param resource: the plural, with the subresource after a slash, such as ``machines/status``.
+    """
+
+    verb: str
+    resource: str
+    group: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    @classmethod
+    def of(cls, request: Request) -> Seen:
+        """What a request asks for, by its path."""
+        parts = [part for part in request.path.split("/") if part]
+        if parts[:1] == ["apis"] and len(parts) >= 4:
+            group, rest = parts[1], parts[3:]
+        elif parts[:1] == ["api"] and len(parts) >= 3:
+            group, rest = "", parts[2:]
+        else:
+            return cls("", request.path)
+        namespace = ""
+        if rest[0] == "namespaces" and len(rest) >= 3:
+            namespace, rest = rest[1], rest[2:]
+        name = rest[1] if len(rest) > 1 else ""
+        resource = "/".join([rest[0], *rest[2:3]])
+        verb = _PATCHES.get(request.method, "get" if name else "list")
+        if verb == "list" and request.parameter("watch") in {"true", "1"}:
+            verb = "watch"
+        return cls(verb, resource, group, namespace, name)
+
+
+class Fault(Protocol):
+    """What happens to a request in place of, before, or after what it asked for."""
+
+    async def apply(self, request: Request, handler: Handler) -> Response:
+        """Answer the request, with or without ``handler``, which is the server itself."""
+        ...
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One fault and the requests that get it. What is not given matches everything.
+
+    :param verb: as in :class:`Seen`.
+    :param resource: the plural; ``machines/status`` for a subresource.
+    :param namespace: of the request.
+    :param name: of the object.
+    :param nth: only the nth request that matches, counted from 1.
+    :param times: only the first so many that match.
+    :param probability: of each that matches, by the script's source of chance.
+    """
+
+    fault: Fault
+    verb: str = ""
+    resource: str = ""
+    namespace: str = ""
+    name: str = ""
+    nth: int = 0
+    times: int = 0
+    probability: float = 1.0
+
+    def covers(self, seen: Seen) -> bool:
+        """Whether it is meant for such a request at all."""
+        wanted = (self.verb, self.resource, self.namespace, self.name)
+        found = (seen.verb, seen.resource, seen.namespace, seen.name)
+        return all(given in {"", one} for given, one in zip(wanted, found, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A fault that happened."""
+
+    seen: Seen
+    fault: Fault
+
+
+class Faults:
+    """A script; pass it as ``middleware`` to an :class:`~fivespot.apiserver.ApiServer`.
+
+    :param rules: tried in order; the first that applies to a request wins.
+    :param seed: of the chance behind ``probability``.
+    :ivar happened: every fault so far, oldest first.
+    """
+
+    def __init__(self, *rules: Rule, seed: int = 0) -> None:
+        self._rules: list[Rule] = []
+        self._counts: list[int] = []
+        self._chance = Random(seed)  # noqa: S311 - which requests fail is no secret
+        self.happened: list[Matched] = []
+        self.add(*rules)
+
+    def add(self, *rules: Rule) -> None:
+        """More rules, after those that are there; their counts begin now."""
+        self._rules.extend(rules)
+        self._counts.extend(0 for _ in rules)
+
+    def clear(self) -> None:
+        """Behave from now on; what has begun goes on."""
+        self._rules, self._counts = [], []
+
+    def replace(self, rules: Iterable[Rule]) -> None:
+        """Another script from now on."""
+        self.clear()
+        self.add(*rules)
+
+    async def __call__(self, request: Request, handler: Handler) -> Response:
+        """The middleware."""
+        seen = Seen.of(request)
+        fault = self._choose(seen)
+        if fault is None:
+            return await handler(request)
+        self.happened.append(Matched(seen, fault))
+        return await fault.apply(request, handler)
+
+    def _choose(self, seen: Seen) -> Fault | None:
+        for position, rule in enumerate(self._rules):
+            if not rule.covers(seen):
+                continue
+            self._counts[position] += 1
+            count = self._counts[position]
+            if rule.nth and count != rule.nth:
+                continue
+            if rule.times and count > rule.times:
+                continue
+            if rule.probability < 1.0 and self._chance.random() >= rule.probability:
+                continue
+            return rule.fault
+        return None
