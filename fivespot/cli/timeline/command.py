@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,9 +106,11 @@ def timeline(
 
 
 def _as_json(course: Course, period: Period) -> str:
-    from fivespot.runtime.objects import rfc3339  # noqa: PLC0415
-
-    changes = [{"at": rfc3339(change.at), "active": change.active} for change in course.changes(period.end)]
+    # With a fraction of a second where there is one: overrides may have it.
+    changes = [
+        {"at": change.at.astimezone(UTC).isoformat().replace("+00:00", "Z"), "active": change.active}
+        for change in course.changes(period.end)
+    ]
     return json.dumps({"initialActive": course.initial, "transitions": changes}, indent=2)
 
 

@@ -17,8 +17,8 @@ from fivespot.runtime.objects import rfc3339
 
 __all__ = ["LIMIT", "Change", "Course", "DecisionFailed", "Interval", "Period", "TooManyChanges"]
 
-LIMIT: Final = 50_000
-"""Decisions for one schedule: some seconds of work. Hourly changes for five years need fewer."""
+LIMIT: Final = 20_000
+"""Decisions for one schedule: some seconds of work. Hourly changes for two years need fewer."""
 
 _SIGHT: Final = 1_000
 """Decisions to look ahead for a change that nobody asked to be shown."""

@@ -42,6 +42,16 @@ def test_json_is_exactly_the_initial_state_and_the_transitions(tmp_path: Path, g
     assert json.loads(text) == {"initialActive": golden["initialActive"], "transitions": golden["transitions"]}
 
 
+def test_a_fraction_of_a_second_is_kept(tmp_path: Path) -> None:
+    entry = {"name": "o", "active": True, "from": "2027-01-04T00:00:00.25Z", "until": "2027-01-04T00:00:00.750000Z"}
+    path = write(tmp_path / "m.json", manual("m", {"enabled": False, "overrides": [entry]}))
+    found = json.loads(shown("-f", str(path), "--from", "2027-01-04", "--to", "+1h", "-o", "json"))
+    assert found["transitions"] == [
+        {"at": "2027-01-04T00:00:00.250000Z", "active": True},
+        {"at": "2027-01-04T00:00:00.750000Z", "active": False},
+    ]
+
+
 def test_the_zone_of_the_process_changes_nothing(hours: str) -> None:
     arguments = ["-f", hours, "--from", "2027-03-27", "--to", "+3d"]
     environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
