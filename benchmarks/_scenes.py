@@ -14,7 +14,7 @@ from fivespot.controllers.scheduledmachine.children import build_embedded, build
 
 from ._bodies import encoded_machine
 
-__all__ = ["CREATED", "NAMESPACES", "SCENES", "Collection", "Make"]
+__all__ = ["CREATED", "NAMESPACES", "SCENES", "Collection", "Make", "fleet"]
 
 CREATED = "2026-01-01T00:00:00Z"
 NAMESPACES = 50
@@ -47,7 +47,7 @@ def _machines(count: int) -> dict[str, Collection]:
     return {"/apis/cluster.x-k8s.io/v1beta2/machines": Collection(count, make, _number)}
 
 
-def _fleet(count: int) -> dict[str, Collection]:
+def fleet(count: int) -> dict[str, Collection]:
     """ScheduledMachines that are up and ready, with all that belongs to them."""
     definitions = [
         _definition(names.GROUP, names.VERSION, names.PLURAL, names.KIND),
@@ -74,7 +74,7 @@ def _fleet(count: int) -> dict[str, Collection]:
     }
 
 
-SCENES: Mapping[str, Callable[[int], dict[str, Collection]]] = {"machines": _machines, "fleet": _fleet}
+SCENES: Mapping[str, Callable[[int], dict[str, Collection]]] = {"machines": _machines, "fleet": fleet}
 
 
 def _number(name: str) -> int:

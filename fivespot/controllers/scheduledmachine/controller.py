@@ -132,7 +132,8 @@ class MachineReconciler:
         elif remembers(snapshot.memory):
             # Should this status be lost in its turn, another search is due.
             self._searcher.forget(key)
-        snapshot = replace(snapshot, answers=Answers(swept=self._searcher.searched(key, obj.head.uid)))
+        if self._searcher.searched(key, obj.head.uid):
+            snapshot = replace(snapshot, answers=Answers(swept=True))
         notices: list[Notice] = []
         for _ in range(_ROUNDS):
             plan = self._decide(key, snapshot)
@@ -147,7 +148,8 @@ class MachineReconciler:
                 raise
             plan = self._conclude(snapshot, plan, outcome)
             if not self._goes_on(plan, outcome):
-                plan = replace(plan, notices=(*notices, *plan.notices))
+                if notices:
+                    plan = replace(plan, notices=(*notices, *plan.notices))
                 return await self._reporter.report(obj, snapshot, plan, let_go=outcome.let_go)
             notices += plan.notices
             snapshot = replace(self._snapshot(key, obj, body, fresh=fresh), answers=snapshot.answers)
@@ -229,6 +231,8 @@ class MachineReconciler:
         if outcome.refused is None:
             if plan.steps:
                 self._refusals.forget(key)
+            if outcome.machine is None and not outcome.children:
+                return plan
             return replace(
                 plan,
                 machine=outcome.machine or plan.machine,

@@ -30,7 +30,9 @@ def decide(s: Snapshot) -> Plan:
     plan = (decide_down if want.down or s.head.deleting else decide_up)(s, belief, want)
     plan = _hold_when_unreadable(s, plan)
     plan = _respect_pause(s, plan)
-    return replace(plan, recheck=plan.recheck or isinstance(s.world.reading, Unresolved | Unreadable))
+    if plan.recheck or not isinstance(s.world.reading, Unresolved | Unreadable):
+        return plan
+    return replace(plan, recheck=True)
 
 
 def _with_brake_in_reach(s: Snapshot) -> Snapshot:

@@ -128,7 +128,7 @@ def _message(plan: Plan) -> str:
 
 def display_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """A3: whether nothing but shown values of the provider differ, which is written at most every few minutes."""
-    return _without_display(old) == _without_display(new)
+    return old.get("phase") == new.get("phase") and _without_display(old) == _without_display(new)
 
 
 def phase_notices(s: Snapshot, plan: Plan, new: Mapping[str, Any]) -> list[Notice]:

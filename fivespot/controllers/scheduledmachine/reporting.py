@@ -103,10 +103,8 @@ class Reporter:
 
     def _display_wait(self, key: Key, memory: StatusMemory, new: dict[str, Any]) -> float:
         """A3: seconds that a change of shown values alone still has to wait."""
-        if not display_only(memory.raw, new):
-            return 0.0
         last = self._displayed.get(key)
-        if last is None:
+        if last is None or not display_only(memory.raw, new):
             return 0.0
         return last + self._timings.display_interval - self._clock.monotonic()
 
@@ -121,6 +119,8 @@ class Reporter:
         return min(waits) if waits else None
 
     def _tell(self, s: Snapshot, notices: list[Notice]) -> None:
+        if not notices:
+            return
         regarding = ObjectRef(names.API_VERSION, names.KIND, s.head.namespace, s.head.name, s.head.uid)
         for notice in notices:
             self._events.event(

@@ -12,7 +12,7 @@ from fivespot.contract import cut_provider
 from fivespot.runtime.cache import Informer
 from fivespot.runtime.objects import Change, ChangeType, GroupKind, Head, Object, Projection, Resource
 
-from .memory import read_memory
+from .memory import read_children
 from .observe import named_kinds
 from .spec import read_references
 
@@ -60,20 +60,47 @@ def schedule_value(namespace: str, kind: str, name: str) -> str:
     return f"{namespace}/{kind}/{name}"
 
 
-def _by_schedule(change: Change) -> Iterable[str]:
+def _by_schedule(change: Change) -> Iterable[str] | None:
+    if _same_spec(change):
+        return None
     schedule = read_references(change.body).schedule
     return (schedule_value(change.head.namespace, schedule.kind, schedule.name),)
 
 
-def _by_cluster(change: Change) -> Iterable[str]:
+def _by_cluster(change: Change) -> Iterable[str] | None:
+    if _same_spec(change):
+        return None
     return (f"{change.head.namespace}/{read_references(change.body).cluster}",)
 
 
-def _by_kind(change: Change) -> Iterable[str]:
-    spec, memory = read_references(change.body), read_memory(change.body)
-    yield str(GroupKind(names.PROVIDER_GROUP, spec.schedule.kind))
-    for _, group_kind, _ in named_kinds(spec, memory, None):
-        yield str(group_kind)
+def _by_kind(change: Change) -> Iterable[str] | None:
+    if change.old is not None and _same_spec(change) and _children(change.old) == _children(change.object):
+        return None
+    spec, memory = read_references(change.body), read_children(change.body)
+    kinds = [group_kind for _, group_kind, _ in named_kinds(spec, memory, None)]
+    return map(str, (GroupKind(names.PROVIDER_GROUP, spec.schedule.kind), *kinds))
+
+
+def _same_spec(change: Change) -> bool:
+    old = change.old
+    return old is not None and old.head.generation == change.head.generation and old.head.uid == change.head.uid
+
+
+class _Refs(msgspec.Struct, gc=False, rename="camel"):
+    bootstrap_ref: msgspec.Raw = msgspec.Raw()
+    infrastructure_ref: msgspec.Raw = msgspec.Raw()
+
+
+class _Named(msgspec.Struct, gc=False):
+    status: _Refs | None = None
+
+
+_named_decoder = msgspec.json.Decoder(_Named)
+
+
+def _children(obj: Object) -> _Refs:
+    """The references to children in status, as bytes: whether they differ is seen without reading them."""
+    return obj.decode_as(_named_decoder).status or _Refs()
 
 
 def own_spec_changed(change: Change) -> bool:

@@ -8,8 +8,12 @@ from fivespot.runtime.objects import Change, ChangeType, Key, Object
 
 __all__ = ["Index", "IndexFunction", "Report"]
 
-IndexFunction = Callable[[Change], Iterable[str]]
-"""Computes the values under which an object is found. Pure; given a change so that a decoded body is shared."""
+IndexFunction = Callable[[Change], Iterable[str] | None]
+"""Computes the values under which an object is found. Pure; given a change so that a decoded body is shared.
+
+None says that they are those of ``change.old``, which spares a look at what did not change; where there is no old state
+that is never asked for.
+"""
 
 Report = Callable[[str, Exception], None]
 """Told what failed, and how, when code of a user of the cache raises."""
@@ -47,7 +51,13 @@ class Index:
     def put(self, key: Key, change: Change) -> None:
         """Take in the new state of an object."""
         try:
-            values = tuple(dict.fromkeys(self.fn(change)))
+            found = self.fn(change)
+            if found is None and key in self._values:
+                return
+            if found is None:
+                # The old state was never looked at: the index is still being filled.
+                found = self.fn(Change(ChangeType.ADDED, change.object))
+            values = tuple(dict.fromkeys(found or ()))
         except Exception as error:
             # An index function is code of the cache's users: what it raises is theirs to see, and must neither
             # stop the reflector nor leave the store and its other indexes in different states.

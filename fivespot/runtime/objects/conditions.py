@@ -35,7 +35,7 @@ def find_condition(conditions: object, type_: str) -> Mapping[str, Any] | None:
     if not isinstance(conditions, list):
         return None
     for entry in conditions:
-        if isinstance(entry, Mapping) and entry.get("type") == type_:
+        if isinstance(entry, dict) and entry.get("type") == type_:
             return entry
     return None
 
@@ -58,7 +58,7 @@ def set_conditions(
     gone = set(absent)
     placed = set()
     for entry in existing if isinstance(existing, list) else ():
-        if not isinstance(entry, Mapping):
+        if not isinstance(entry, dict):
             continue
         type_ = str(entry.get("type"))
         if type_ in gone or type_ in placed:

@@ -55,11 +55,13 @@ def merge_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]
         if value is None:
             if before is not None:
                 change[name] = None
+        elif value == before:
+            continue
         elif isinstance(value, Mapping) and isinstance(before, Mapping):
             inner = merge_diff(before, value)
             if inner:
                 change[name] = inner
-        elif value != before:
+        else:
             change[name] = value
     for name in old:
         if name not in new:

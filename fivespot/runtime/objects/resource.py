@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
 
 __all__ = ["GroupKind", "Key", "Resource", "group_of", "version_of"]
+
+_PLAIN = re.compile("[a-z0-9.-]+").fullmatch
 
 
 class Key(NamedTuple):
@@ -61,10 +64,10 @@ class Resource:
 
     def collection_path(self, namespace: str | None = None) -> str:
         """The URL path of the collection, in one namespace or (None) across all."""
-        version = quote(self.version, safe="")
-        base = f"/apis/{quote(self.group, safe='')}/{version}" if self.group else f"/api/{version}"
+        version = _segment(self.version)
+        base = f"/apis/{_segment(self.group)}/{version}" if self.group else f"/api/{version}"
         if self.namespaced and namespace:
-            return f"{base}/namespaces/{quote(namespace, safe='')}/{self.plural}"
+            return f"{base}/namespaces/{_segment(namespace)}/{self.plural}"
         return f"{base}/{self.plural}"
 
     def object_path(self, key: Key, subresource: str = "") -> str:
@@ -74,11 +77,16 @@ class Resource:
         """
         if not key.name or (self.namespaced and not key.namespace):
             raise ValueError(f"{self.qualified} needs a full name, got {key!s}")
-        path = f"{self.collection_path(key.namespace or None)}/{quote(key.name, safe='')}"
+        path = f"{self.collection_path(key.namespace or None)}/{_segment(key.name)}"
         return f"{path}/{subresource}" if subresource else path
 
     def __str__(self) -> str:
         return f"{self.qualified}/{self.version}"
+
+
+def _segment(text: str) -> str:
+    # Almost every name is a DNS label or subdomain, which needs no quoting.
+    return text if _PLAIN(text) else quote(text, safe="")
 
 
 def group_of(api_version: str) -> str:

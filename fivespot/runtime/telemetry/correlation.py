@@ -297,7 +297,7 @@ class Correlator:
 
 def micro_time(instant: datetime) -> str:
     """``metav1.MicroTime``: UTC with six decimals."""
-    return instant.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return instant.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def event_name(regarding: str, unique: str) -> str:

@@ -11,6 +11,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, MutableMapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, BinaryIO, Literal
 
 import msgspec
@@ -159,7 +160,12 @@ def _text_of(value: object) -> str:
 
 
 def _hides(name: object) -> bool:
-    return isinstance(name, str) and (name in _OBJECT_BODY or _SECRET_KEY.search(name) is not None)
+    return isinstance(name, str) and _names_a_secret(name)
+
+
+@lru_cache(maxsize=1024)
+def _names_a_secret(name: str) -> bool:
+    return name in _OBJECT_BODY or _SECRET_KEY.search(name) is not None
 
 
 def _without_credentials(value: Any, depth: int) -> Any:
@@ -177,7 +183,7 @@ class _Stamp:
         self._now = now
 
     def __call__(self, logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        event["time"] = self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        event["time"] = self._now().isoformat(timespec="microseconds").replace("+00:00", "Z")
         name = getattr(logger, "name", "")
         if name:
             event.setdefault("logger", name)

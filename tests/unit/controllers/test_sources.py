@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fivespot.controllers.scheduledmachine.sources import child_changed, kept_part_changed, schedule_changed
-from fivespot.runtime.objects import Change, ChangeType, Object
+from fivespot.controllers.scheduledmachine.sources import (
+    add_indexes,
+    child_changed,
+    kept_part_changed,
+    schedule_changed,
+)
+from fivespot.runtime.cache.index import IndexFunction
+from fivespot.runtime.cache.store import Store
+from fivespot.runtime.objects import Change, ChangeType, Key, Object
 
 KEPT = {"status": {"active": True}}
 
@@ -43,3 +53,57 @@ def test_b4_6_the_same_again_asks_for_no_run() -> None:
     same = Change(ChangeType.MODIFIED, stored(1, **KEPT), stored(1, **KEPT), own=False)
     assert not schedule_changed(same)
     assert not kept_part_changed(same)
+
+
+class _Machines:
+    """As much of an informer as takes indexes."""
+
+    def __init__(self) -> None:
+        self.functions: dict[str, IndexFunction] = {}
+
+    def add_index(self, name: str, fn: IndexFunction) -> None:
+        self.functions[name] = fn
+
+
+_kinds = st.sampled_from(["A", "B"])
+_specs = st.fixed_dictionaries(
+    {
+        "schedule": st.fixed_dictionaries({"kind": _kinds, "name": _kinds}),
+        "clusterName": _kinds,
+        "bootstrapSpec": st.fixed_dictionaries({"apiVersion": st.just("b.io/v1"), "kind": _kinds}),
+    }
+)
+_refs = st.fixed_dictionaries(
+    {"phase": _kinds},
+    optional={
+        "bootstrapRef": st.fixed_dictionaries({"apiVersion": st.just("b.io/v1"), "kind": _kinds, "name": _kinds})
+    },
+)
+
+
+@given(states=st.lists(st.tuples(_specs, st.none() | _refs, st.booleans()), min_size=1, max_size=8))
+def test_indexes_that_skip_what_did_not_change_find_what_others_find(
+    states: list[tuple[dict[str, Any], dict[str, Any] | None, bool]],
+) -> None:
+    faults: list[str] = []
+    store = Store(lambda what, error: faults.append(f"{what}: {error}"))
+    machines = _Machines()
+    add_indexes(machines)  # type: ignore[arg-type]
+    for name, fn in machines.functions.items():
+        store.add_index(name, fn)
+    generation, before = 1, states[0][0]
+    for version, (spec, status, keeps_spec) in enumerate(states, start=1):
+        spec = before if keeps_spec else spec
+        generation += spec != before
+        before = spec
+        meta = {"name": "web", "namespace": "prod", "uid": "u", "resourceVersion": str(version)}
+        body = {"metadata": meta | {"generation": generation}, "spec": spec} | ({"status": status} if status else {})
+        found = Object.parse(json.dumps(body).encode())
+        store.put(Key("prod", "web"), found)
+        for name, fn in machines.functions.items():
+            for value in fn(Change(ChangeType.ADDED, found)) or ():
+                assert store.keys_by_index(name, value) == [Key("prod", "web")]
+            assert sum(len(keys) for keys in store._indexes[name]._keys.values()) == len(
+                set(fn(Change(ChangeType.ADDED, found)) or ())
+            )
+    assert not faults
