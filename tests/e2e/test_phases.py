@@ -6,7 +6,7 @@ import pytest
 
 from fivespot.testing.clusterapi import SIMULATED_EARLIER
 from support.clusterapi import World
-from support.live import LiveScene
+from support.live import LiveScene, seconds_between
 
 pytestmark = pytest.mark.together
 
@@ -21,10 +21,11 @@ def test_b1_3_b7_1_a_machine_that_somebody_deletes_is_drained_and_replaced_after
     scene.api.delete(*scene.machines, scene.name, scene.namespace)
     scene.wait_phase("ShuttingDown", "MachineDeleting")
     scene.wait_message(scene.family.machine.kind)
+    deleted = scene.machine()["metadata"]["deletionTimestamp"]
     scene.rescript(delete="Succeed")
-    scene.wait_phase("Pending", "ReplacementDelayed")
+    machine = scene.wait_ready(BRAKE, after=before)
+    assert seconds_between(deleted, machine["metadata"]["creationTimestamp"]) >= 9, "whole seconds hide one"
     assert scene.node(node) is None
-    scene.wait_ready(BRAKE, after=before)
     assert scene.status["replacements"]["count"] == 1
     assert scene.condition("SpotScheduleResolved")["status"] == "True"
 
