@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -236,6 +237,10 @@ async def test_an_event_that_was_lost_is_made_up_for_by_the_next_list(fivespot_c
         await cluster.until(lambda: mirrors[0].shown() == {}, within=7200, what="the deletion is seen")
 
 
+def shows(mirror: Mirror, step: str) -> bool:
+    return mirror.shown() == {"a": step}
+
+
 async def test_a_stale_list_never_takes_an_informer_back_in_time(fivespot_cluster: EmbeddedCluster) -> None:
     cluster = fivespot_cluster
     cluster.faults.add(Rule(EndMarker("refused"), verb="watch"), Rule(StaleList(), verb="list"))
@@ -255,4 +260,4 @@ async def test_a_stale_list_never_takes_an_informer_back_in_time(fivespot_cluste
                 body=b'{"data":{"step":"%d"}}' % step,
                 headers={"Content-Type": "application/merge-patch+json"},
             )
-            await cluster.until(lambda step=step: mirrors[0].shown() == {"a": str(step)}, what="it is news")
+            await cluster.until(partial(shows, mirrors[0], str(step)), what="it is news")
