@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
@@ -18,12 +19,14 @@ from fivespot.runtime.reconcile import DONE, Result
 from fivespot.runtime.workqueue import Backoff
 
 from .context import Context, Nothing
-from .deciding import Decider, Prepared, Trouble
+from .deciding import Decider, Trouble
 from .definition import Provider
 from .looking import Looking
 from .override_memory import read_memory
 from .overrides import Folded, fold
+from .remembering import WORDS_INTERVAL, Memory
 from .status import broken_status, decided_status, only_words, stored_active, stored_overridden, stored_since
+from .together import Decision, Together
 from .verdict import Note, Verdict
 from .writing import StatusWriter
 
@@ -32,9 +35,6 @@ __all__ = ["ProviderReconciler"]
 LONGEST_SLEEP: Final = 43_200.0
 """Seconds after which even a quiet schedule is looked at again. Clocks that are set are noticed elsewhere; this is for
 notes of decisions, which may look back for a day."""
-WORDS_AT_ONCE: Final = 3.0
-WORDS_INTERVAL: Final = 300.0
-"""Writes of an object that change nothing but a message: so many at once, and one more each so many seconds."""
 _EARLY: Final = 0.001
 _AGAIN: Final = Backoff(base=1.0, cap=300.0)
 """Between decisions that fail."""
@@ -53,30 +53,16 @@ _body = msgspec.json.Decoder(_Body)
 _mapping = msgspec.json.Decoder(dict[str, Any])
 
 
-@dataclass(slots=True)
-class _Memory:
-    """What this process remembers of one object; nothing of it is needed after a restart.
+class Written(enum.Enum):
+    """What became of a status.
 
-    :ivar said: what the provider last decided, and since when; None when it did not yet.
-    :ivar troubled: how decisions fail, and since when on the monotonic clock; None while they do not.
-    :ivar words: writes of mere words that are allowed, and when that was counted.
-    :ivar held: whether other words for what is told already wait to be written.
+    OUTDATED: the object has changed or is gone since it was read; another run sees to it.
     """
 
-    prepared: Prepared
-    said: tuple[bool, datetime] | None = None
-    troubled: tuple[tuple[str, str], float] | None = None
-    failures: int = 0
-    words: tuple[float, float] = (WORDS_AT_ONCE, 0.0)
-    held: bool = False
-
-    def may_word(self, moment: float) -> bool:
-        """Whether a write of mere words is allowed now, and if so take it."""
-        left, counted = self.words
-        left = min(WORDS_AT_ONCE, left + (moment - counted) / WORDS_INTERVAL)
-        allowed = left >= 1.0
-        self.words = (left - allowed, moment)
-        return allowed
+    NOTHING = enum.auto()
+    WORDS = enum.auto()
+    YES = enum.auto()
+    OUTDATED = enum.auto()
 
 
 class ProviderReconciler(Generic[Spec]):
@@ -93,7 +79,10 @@ class ProviderReconciler(Generic[Spec]):
         self._looking = looking
         self._decider = Decider(provider)
         self._writer = StatusWriter(provider.resource, context)
-        self._memory: dict[Key, _Memory] = {}
+        self._memory: dict[Key, Memory] = {}
+        # What waits for answers, or looks at other objects, cannot be decided for many at once.
+        pure = not (provider.asynchronous or provider.takes_context)
+        self._together = Together(context.clock, self._decide_due) if pure else None
         labels = ("namespace", "name")
         self._active = context.metrics.gauge(
             f"{provider.metrics}_active", f"Whether a {provider.kind} is active.", labels, leader_only=True
@@ -115,52 +104,74 @@ class ProviderReconciler(Generic[Spec]):
         if prepared.trouble is not None:
             await self._broken(key, obj, status, prepared.trouble, now)
             return Result(phase="Invalid")
-        base, folded = await self._decide(key, memory, status, now)
+        base, now = await self._base(key, memory, status, now)
+        folded = self._fold(key, memory, status, base, now)
         if folded.verdict is None:
             assert isinstance(base, Trouble)
             return await self._troubled(key, obj, status, memory, base, folded, now)
-        if isinstance(base, Trouble):
-            memory.failures += 1
-        verdict = replace(folded.verdict, notes=(*folded.verdict.notes, *folded.notes))
-        await self._decided(key, obj, status, verdict, folded, now)
+        verdict = folded.verdict
+        if await self._decided(key, obj, status, verdict, folded, now) is Written.OUTDATED:
+            return DONE
         return Result(
-            requeue_after=self._sleep(memory, verdict, folded, base),
+            requeue_after=self._sleep(key, memory, verdict, folded, base),
             phase="Active" if verdict.active else "Inactive",
         )
 
     # One run -----------------------------------------------------------------------------------------------------
 
-    def _remember(self, key: Key, obj: Object, spec: msgspec.Raw) -> _Memory:
+    def _remember(self, key: Key, obj: Object, spec: msgspec.Raw) -> Memory:
         found = self._memory.get(key)
         head = obj.head
         if found is None or found.prepared.uid != head.uid:
-            found = self._memory[key] = _Memory(self._decider.prepare(head.uid, head.generation, _spec(spec)))
+            found = self._memory[key] = Memory(self._decider.prepare(head.uid, head.generation, _spec(spec)))
         elif found.prepared.generation != head.generation:
             # Another question: what failed before says nothing about it.
             found.prepared = self._decider.prepare(head.uid, head.generation, _spec(spec))
             found.failures, found.troubled = 0, None
         return found
 
-    async def _decide(
-        self, key: Key, memory: _Memory, status: Mapping[str, Any], now: datetime
-    ) -> tuple[Verdict | Trouble, Folded]:
-        prepared = memory.prepared
+    async def _base(
+        self, key: Key, memory: Memory, status: Mapping[str, Any], now: datetime
+    ) -> tuple[Verdict | Trouble, datetime]:
+        """What the schedule itself says, and the instant at which it says so."""
+        if self._together is not None:
+            await self._together.decide_due(now)
+            decision = self._together.take(key, memory.prepared, self._clock.now())
+            if decision is not None:
+                memory.decided(decision.verdict.active, decision.at)
+                return decision.verdict, decision.at
         context = self._context(key, memory, status)
-        found = await self._decider.decide(prepared, now, context)
+        found = await self._decider.decide(memory.prepared, now, context)
         if self._looking is not None:
             self._looking.done(key)
-        base = found if isinstance(found, Verdict) else None
-        if base is not None:
-            memory.troubled, memory.failures = None, 0
-            if memory.said is None or memory.said[0] is not base.active:
-                since = context.since if context.active is base.active else None
-                memory.said = (base.active, since or now.replace(microsecond=0))
-        if not prepared.overrides:
-            return found, Folded(base, False, (), (), None)
-        rule = self._decider.rule(prepared, base or Verdict(False), now, context)
-        return found, fold(prepared.overrides, read_memory(status.get("overrides")), base, rule, now)
+        if isinstance(found, Trouble):
+            fresh = memory.failed((found.reason, found.ready), self._clock.monotonic())
+            if fresh:
+                _log.warning(
+                    "no verdict", kind=self._provider.kind, object=str(key), reason=found.reason, error=found.message
+                )
+        else:
+            memory.decided(found.active, context.since if context.since and context.active is found.active else now)
+        return found, now
 
-    def _context(self, key: Key, memory: _Memory, status: Mapping[str, Any]) -> Context:
+    def _decide_due(self, key: Key, now: datetime) -> Decision | None:
+        memory = self._memory.get(key)
+        if memory is None or memory.prepared.trouble is not None:
+            return None
+        found = self._decider.decide_now(memory.prepared, now, _NO_CONTEXT)
+        return Decision(memory.prepared, now, found) if isinstance(found, Verdict) else None
+
+    def _fold(
+        self, key: Key, memory: Memory, status: Mapping[str, Any], found: Verdict | Trouble, now: datetime
+    ) -> Folded:
+        prepared = memory.prepared
+        base = found if isinstance(found, Verdict) else None
+        if not prepared.overrides:
+            return Folded(base, False, (), (), None)
+        rule = self._decider.rule(prepared, base or Verdict(False), now, _NO_CONTEXT)
+        return fold(prepared.overrides, read_memory(status.get("overrides")), base, rule, now)
+
+    def _context(self, key: Key, memory: Memory, status: Mapping[str, Any]) -> Context:
         if not self._provider.takes_context:
             return _NO_CONTEXT
         if memory.said is None and not stored_overridden(status):
@@ -173,11 +184,13 @@ class ProviderReconciler(Generic[Spec]):
 
     async def _decided(
         self, key: Key, obj: Object, status: Mapping[str, Any], verdict: Verdict, folded: Folded, now: datetime
-    ) -> None:
+    ) -> Written:
         generation = obj.head.generation
         wanted = decided_status(status, verdict, generation=generation, now=now, memory=folded.memory)
         before = stored_active(status)
-        await self._write(key, obj, status, wanted)
+        written = await self._write(key, obj, status, wanted)
+        if written is Written.OUTDATED:
+            return written
         self._active.child(key.namespace, key.name).set(float(verdict.active))
         if before is not None and before is not verdict.active:
             self._transitions.child(key.namespace, key.name).inc()
@@ -186,28 +199,22 @@ class ProviderReconciler(Generic[Spec]):
                 "the verdict changed", kind=self._provider.kind, object=str(key), active=verdict.active,
                 reason=verdict.reason, message=verdict.message,
             )  # fmt: skip
-        for note in verdict.notes:
+        for note in (*verdict.notes, *folded.notes):
             self._writer.tell(obj, note)
+        return written
 
     async def _troubled(
         self,
         key: Key,
         obj: Object,
         status: Mapping[str, Any],
-        memory: _Memory,
+        memory: Memory,
         trouble: Trouble,
         folded: Folded,
         now: datetime,
     ) -> Result:
-        moment = self._clock.monotonic()
-        sort = (trouble.reason, trouble.ready)
-        if memory.troubled is None or memory.troubled[0] != sort:
-            memory.troubled = (sort, moment)
-            _log.warning(
-                "no verdict", kind=self._provider.kind, object=str(key), reason=trouble.reason, error=trouble.message
-            )
-        memory.failures += 1
-        quiet = memory.troubled[1] + trouble.patience - moment
+        assert memory.troubled is not None
+        quiet = memory.troubled[1] + trouble.patience - self._clock.monotonic()
         if quiet > 0:
             return Result(requeue_after=min(quiet + _EARLY, self._retry(memory, trouble)), phase="Failed")
         await self._broken(key, obj, status, trouble, now, folded)
@@ -232,29 +239,40 @@ class ProviderReconciler(Generic[Spec]):
             ready=trouble.ready,
             memory=folded.memory if folded is not None else None,
         )
-        if await self._write(key, obj, status, wanted) and not only_words(status, wanted):
+        written = await self._write(key, obj, status, wanted)
+        if written is Written.YES:
             self._writer.tell(obj, Note(trouble.reason, trouble.message, ""))
-        for note in folded.notes if folded is not None else ():
-            self._writer.tell(obj, note)
+        if written is not Written.OUTDATED and folded is not None:
+            for note in folded.notes:
+                self._writer.tell(obj, note)
 
-    async def _write(self, key: Key, obj: Object, status: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    async def _write(self, key: Key, obj: Object, status: Mapping[str, Any], wanted: Mapping[str, Any]) -> Written:
+        change = merge_diff(status, wanted)
         if self._plans is not None:
-            self._plans.note(self._provider.name, key, {"status": merge_diff(status, wanted)})
+            self._plans.note(self._provider.name, key, {"status": change})
         memory = self._memory[key]
-        # Words that differ with every decision, such as a measured value in them, are no reason to write as often.
-        memory.held = only_words(status, wanted) and not memory.may_word(self._clock.monotonic())
-        if memory.held:
-            return False
+        memory.held = False
+        if not change or self._plans is not None:
+            return Written.NOTHING
+        words = change.keys() == {"conditions"} and only_words(status, wanted)
+        if words and not memory.may_word(self._clock.monotonic()):
+            # Words that differ with every decision, such as a measured value in them, are not written as often.
+            memory.held = True
+            return Written.NOTHING
+        # `active` goes into every write, whatever else it changes.
+        change["active"] = wanted["active"]
 
         def current() -> bool:
             newest = self._informer.get(key)
             return newest is not None and newest.head.version == obj.head.version
 
-        return await self._writer.write(key, obj, status, wanted, current)
+        if not await self._writer.write(key, obj, change, current):
+            return Written.OUTDATED
+        return Written.WORDS if words else Written.YES
 
     # Waiting -----------------------------------------------------------------------------------------------------
 
-    def _sleep(self, memory: _Memory, verdict: Verdict, folded: Folded, base: Verdict | Trouble) -> float:
+    def _sleep(self, key: Key, memory: Memory, verdict: Verdict, folded: Folded, base: Verdict | Trouble) -> float:
         """Seconds until something may be different; the instants are on the wall clock, which is read again."""
         now = self._clock.now()
         waits = [
@@ -265,6 +283,8 @@ class ProviderReconciler(Generic[Spec]):
         if isinstance(base, Trouble):
             waits.append(self._retry(memory, base))
         else:
+            if self._together is not None:
+                self._together.expect(key, base.until)
             waits += _seconds(now, base.again)
             if folded.overridden:
                 waits += _seconds(now, base.until)
@@ -274,7 +294,7 @@ class ProviderReconciler(Generic[Spec]):
             waits.append(self._provider.poll * self._chance.uniform(0.9, 1.1))
         return min(waits)
 
-    def _retry(self, memory: _Memory, trouble: Trouble) -> float:
+    def _retry(self, memory: Memory, trouble: Trouble) -> float:
         if trouble.retry is not None:
             return max(trouble.retry, _EARLY) * self._chance.uniform(0.8, 1.2)
         slowest = max(_AGAIN.cap, self._provider.poll or 0.0)
@@ -282,6 +302,8 @@ class ProviderReconciler(Generic[Spec]):
 
     def _forget(self, key: Key) -> None:
         self._memory.pop(key, None)
+        if self._together is not None:
+            self._together.forget(key)
         if self._looking is not None:
             self._looking.forget(key)
         self._active.remove(key.namespace, key.name)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from fivespot.runtime.errors import NotFoundError
 from fivespot.runtime.manager import ManagerContext
-from fivespot.runtime.objects import Key, Object, Resource, merge_diff, merge_patch
+from fivespot.runtime.objects import Key, Object, Resource, merge_patch
 from fivespot.runtime.telemetry import ObjectRef
 
 from .verdict import Note
@@ -32,24 +32,16 @@ class StatusWriter:
         self._resource = resource
         self._client = context.client
         self._events = context.events
-        self._dry_run = context.settings.dry_run
         self._turns = asyncio.Semaphore(WRITERS)
         self._unwritten = 0
         self._backlog: deque[Callable[[], None]] = deque()
 
-    async def write(
-        self, key: Key, obj: Object, status: Mapping[str, Any], wanted: Mapping[str, Any], current: Callable[[], bool]
-    ) -> bool:
-        """Make the stored status the wanted one; False when there was nothing to do, or it could not be done.
+    async def write(self, key: Key, obj: Object, change: Mapping[str, Any], current: Callable[[], bool]) -> bool:
+        """Apply a merge patch to the status; False when the object has changed or is gone.
 
         :param current: asked when it is this write's turn: whether ``obj`` is still the newest state. If it is not, the
             change that made it so has the key run again.
         """
-        change = merge_diff(status, wanted)
-        if not change or self._dry_run:
-            return False
-        # `active` goes into every write, whatever else it changes.
-        change["active"] = wanted["active"]
         self._unwritten += 1
         try:
             async with self._turns:

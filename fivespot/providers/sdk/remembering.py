@@ -1,0 +1,56 @@
+"""What the process remembers of one object between its runs; nothing of it is needed after a restart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from .deciding import Prepared
+
+__all__ = ["WORDS_AT_ONCE", "WORDS_INTERVAL", "Memory"]
+
+WORDS_AT_ONCE: Final = 3.0
+WORDS_INTERVAL: Final = 300.0
+"""Writes of an object that change nothing but a message: so many at once, and one more each so many seconds."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """One object.
+
+    :ivar said: what the provider last decided, and since when; None when it did not yet.
+    :ivar troubled: how decisions fail, and since when on the monotonic clock; None while they do not.
+    :ivar failures: how many have failed one after another.
+    :ivar words: writes of mere words that are allowed, and when that was counted.
+    :ivar held: whether other words for what is told already wait to be written.
+    """
+
+    prepared: Prepared
+    said: tuple[bool, datetime] | None = None
+    troubled: tuple[tuple[str, str], float] | None = None
+    failures: int = 0
+    words: tuple[float, float] = (WORDS_AT_ONCE, 0.0)
+    held: bool = False
+
+    def decided(self, active: bool, since: datetime) -> None:
+        """There is a verdict. :param since: since when, if it is another one than before."""
+        self.troubled, self.failures = None, 0
+        if self.said is None or self.said[0] is not active:
+            self.said = (active, since.replace(microsecond=0))
+
+    def failed(self, sort: tuple[str, str], moment: float) -> bool:
+        """There is none, for a reason of that sort; whether that is another one than before."""
+        self.failures += 1
+        if self.troubled is not None and self.troubled[0] == sort:
+            return False
+        self.troubled = (sort, moment)
+        return True
+
+    def may_word(self, moment: float) -> bool:
+        """Whether a write of mere words is allowed now, and if so take it."""
+        left, counted = self.words
+        left = min(WORDS_AT_ONCE, left + (moment - counted) / WORDS_INTERVAL)
+        allowed = left >= 1.0
+        self.words = (left - allowed, moment)
+        return allowed
