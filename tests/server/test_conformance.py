@@ -75,6 +75,7 @@ def test_the_wrong_providers_are_many_and_cover_every_rule() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 async def test_each_wrong_provider_is_caught_by_name(control_plane: ControlPlane, toys: None) -> None:
     async with connected(control_plane.admin_kubeconfig) as connection, asyncio.TaskGroup() as group:
         running = Running(control_plane.admin_kubeconfig, group)
@@ -116,6 +117,7 @@ class Together:
             await self._barrier.wait()
 
 
+@pytest.mark.timeout(240)
 async def test_providers_that_keep_every_rule_pass_all_of_them_the_shipped_ones_among_them(
     control_plane: ControlPlane, manager: ManagerProcess, toys: None
 ) -> None:
@@ -138,7 +140,8 @@ async def test_providers_that_keep_every_rule_pass_all_of_them_the_shipped_ones_
     assert unjudged == {"boundary", "next-transition"}, followed.to_text()
     for report in reports:
         assert [result.rule.id for result in report.of(Outcome.PASSED)] == [rule.id for rule in RULES], report.to_text()
-        assert report.seconds < 60, report.to_text()
+        # 15 s where nothing else runs.
+        assert report.seconds < 120, report.to_text()
 
 
 async def test_nothing_is_left_behind_in_a_namespace_that_was_given(

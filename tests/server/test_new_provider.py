@@ -31,6 +31,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, control_plane: ControlPlan
     control_plane.kubectl("delete", "--ignore-not-found", "--wait=false", "-k", str(folder / "manifests"))
 
 
+@pytest.mark.timeout(240)
 def test_its_tests_pass_as_generated_and_every_rule_is_kept(project: Path, control_plane: ControlPlane) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-v", "-W", "error", "-p", "no:cacheprovider", "-p", "no:randomly"],
@@ -39,7 +40,7 @@ def test_its_tests_pass_as_generated_and_every_rule_is_kept(project: Path, contr
         capture_output=True,
         text=True,
         check=False,
-        timeout=110,
+        timeout=220,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     outcomes = dict(re.findall(r"TestConformance::test_rule\[([a-z-]+)\] (PASSED|SKIPPED)", done.stdout))

@@ -13,11 +13,12 @@ from support.manager import ManagerProcess
 from support.walkthrough import read_page
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "write-a-provider.md"
-SECONDS = 150.0
+SECONDS = 270.0
+"""Two minutes on two busy cores; most of it is waiting for what the page waits for."""
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_the_page_works_from_top_to_bottom(
     control_plane: ControlPlane, manager: ManagerProcess, namespace: str, tmp_path: Path
 ) -> None:
