@@ -63,7 +63,7 @@ def timeline(
     from fivespot.cli.timeline.documents import STDIN, read_objects  # noqa: PLC0415
     from fivespot.cli.timeline.kinds import Kinds  # noqa: PLC0415
     from fivespot.cli.timeline.period import read_period, read_zone  # noqa: PLC0415
-    from fivespot.cli.timeline.schedules import find_schedules, select, zone_name  # noqa: PLC0415
+    from fivespot.cli.timeline.schedules import find_schedules, listed, select, zone_name  # noqa: PLC0415
     from fivespot.cli.timeline.simulate import Simulation, ready  # noqa: PLC0415
     from fivespot.cli.timeline.text import ASCII, UNICODE, render  # noqa: PLC0415
     from fivespot.runtime.clock import SystemClock  # noqa: PLC0415

@@ -5,14 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from fivespot.api import names
 from fivespot.providers.registry import SHIPPED
 from fivespot.runtime.errors import ConfigError
 from fivespot.runtime.objects import group_of
 
-__all__ = ["Schedule", "find", "find_schedules", "select", "zone_name"]
+__all__ = ["Schedule", "find", "find_schedules", "listed", "select", "zone_name"]
+
+_LISTED: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +82,14 @@ def select(schedules: Sequence[Schedule], wanted: str | None, *, where: str) -> 
     if not found:
         near = difflib.get_close_matches(name, [s.name for s in schedules], n=1)
         hint = f"did you mean {near[0]}? " if near else ""
-        listed = ", ".join(str(s) for s in schedules)
-        raise ConfigError(f"--name {wanted}: {where} holds no such schedule; {hint}it holds {listed}")
+        raise ConfigError(f"--name {wanted}: {where} holds no such schedule; {hint}it holds {listed(schedules)}")
     return found
+
+
+def listed(schedules: Sequence[Schedule]) -> str:
+    """The first of them by name, for a message."""
+    more = f" and {len(schedules) - _LISTED} more" if len(schedules) > _LISTED else ""
+    return ", ".join(str(schedule) for schedule in schedules[:_LISTED]) + more
 
 
 def find(schedules: Sequence[Schedule], namespace: str, kind: str, name: str) -> Schedule | None:

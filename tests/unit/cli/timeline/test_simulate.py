@@ -177,6 +177,12 @@ def test_schedules_are_found_among_other_objects_and_chosen_by_name() -> None:
         select(named(other), None, where="f")
 
 
+def test_of_many_schedules_a_message_names_some() -> None:
+    found = named(*(timebased(f"s{number:02}") for number in range(12)))
+    with pytest.raises(ConfigError, match=r"TimeBasedSpotSchedule/s09 and 2 more$"):
+        select(found, "x", where="f")
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
