@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,8 @@ from support.providers import ProviderKind
 from support.rights import may_read_providers
 from support.scene import MACHINES, Scene
 
+INTERVAL = 3.0
+SLACK = 0.5
 RESOLUTIONS = "fivespot_spot_schedule_resolutions_total"
 RESOLUTION_ERRORS = "fivespot_spot_schedule_resolution_errors_total"
 
@@ -34,7 +37,7 @@ def test_a3_a8_shown_values_are_written_once_in_a_while_and_the_unresolved_count
     missing = make_namespace(plane.api, "a8")
     lost = Scene(plane.api, missing, provider)
     [port] = free_ports(1)
-    timings = Timings(display_interval=3.0, unresolved_recheck=0.5)
+    timings = Timings(display_interval=INTERVAL, unresolved_recheck=0.5)
     with manager_in_process(plane, timings, metrics_port=port):
         lost.create()
         scene.create()
@@ -52,7 +55,7 @@ def test_a3_a8_shown_values_are_written_once_in_a_while_and_the_unresolved_count
         # A3: many changes of words within the interval are one write, of the newest; then the interval begins anew.
         provider.ready(talking, ready="True", reason="Words", message="the first")
         eventually(lambda: shown(scene) == "Words: the first", what="the first words are shown in the end")
-        mark = plane.audit_log.mark()
+        seen, mark = time.monotonic(), plane.audit_log.mark()
         evaluated = total(scrape(port), RESOLUTIONS, namespace=talking)
         for number in range(6):
             provider.ready(talking, ready="True", reason="Words", message=f"number {number}")
@@ -60,8 +63,12 @@ def test_a3_a8_shown_values_are_written_once_in_a_while_and_the_unresolved_count
                 lambda before=evaluated + number: total(scrape(port), RESOLUTIONS, namespace=talking) > before,  # type: ignore[misc]
                 what="an evaluation",
             )
+        spoken = time.monotonic() - seen
         eventually(lambda: shown(scene) == "Words: number 5", what="the newest words win")
-        assert [event["verb"] for event in writes(plane, mark, talking)] == ["patch"]
+        verbs = [event["verb"] for event in writes(plane, mark, talking)]
+        # On a busy machine the talking itself may go on for longer than an interval.
+        assert verbs == ["patch"] * len(verbs)
+        assert 1 <= len(verbs) <= 1 + (spoken + SLACK) // INTERVAL
 
 
 def shown(scene: Scene) -> str:

@@ -17,7 +17,7 @@ from support.scene import CHILDREN, Scene
 from support.spending import received
 
 ZONE, OFFSET = "Asia/Kathmandu", timedelta(hours=5, minutes=45)
-LEAST_AHEAD = timedelta(seconds=6)
+LEAST_AHEAD = timedelta(seconds=8)
 """Time to set everything up before the boundary."""
 
 

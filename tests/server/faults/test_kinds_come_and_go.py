@@ -119,7 +119,7 @@ def one_round(api: Api, process: ManagerProcess, namespace: str, standing: list[
 
 @pytest.mark.server
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_kinds_that_come_change_and_go_leave_informers_tasks_and_memory_as_they_were(
     plane: ControlPlane, played: ProviderKind
 ) -> None:

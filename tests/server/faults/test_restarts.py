@@ -152,7 +152,7 @@ def works(plane: ControlPlane, since: int) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_servers_killed_again_and_again_under_churn_lose_nothing_and_leave_nothing_behind(
     own_control_plane: Start,
 ) -> None:
