@@ -74,9 +74,8 @@ def timeline(
     where = ", ".join("standard input" if path == STDIN else path for path in filenames)
     chosen = select(schedules, name, where=where)
     if len(chosen) > 1 and (output == "json" or png or ics):
-        listed = ", ".join(str(schedule) for schedule in chosen)
         raise ConfigError(
-            f"{where} holds {len(chosen)} schedules, and one can be shown so: choose with --name: {listed}"
+            f"{where} holds {len(chosen)} schedules, and one can be shown so: choose with --name: {listed(chosen)}"
         )
     for schedule in chosen:
         # What is wrong with any of them is told before anything is shown.
