@@ -254,7 +254,7 @@ class Writer:
             return causes
         if is_blocking(causes):
             return [*causes, BLOCKED]
-        return causes + check_rules(body, served.node, "", before)
+        return causes + check_rules(_ruled(new), served.node, "", ABSENT if old is None else _ruled(old))
 
 
 def _zero(kind: Kind, served: Served) -> Object:
@@ -268,6 +268,12 @@ def _zero(kind: Kind, served: Served) -> Object:
 
 def _rest(body: Object) -> Object:
     return {name: value for name, value in body.items() if name not in {"apiVersion", "kind", "metadata"}}
+
+
+def _ruled(body: Object) -> Object:
+    """What rules at the root see: of the metadata, the name alone."""
+    metadata = {name: body["metadata"][name] for name in ("name", "generateName") if name in body["metadata"]}
+    return {**body, "metadata": metadata}
 
 
 def _spec(body: Object, served: Served) -> Object:
