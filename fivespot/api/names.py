@@ -46,6 +46,8 @@ ANNOTATION_SCHEDULE_REF: Final = f"{GROUP}/schedule-ref"
 """Ours: `Kind/name` of the schedule that the children were made for."""
 ANNOTATION_TEMPLATE_HASH: Final = f"{GROUP}/template-hash"
 """Ours: the first 16 hex digits of the SHA-256 of what the children were made from."""
+ANNOTATION_RECONCILERS: Final = f"{GROUP}/reconcilers"
+"""Ours, on a Lease: the holder's reconcilers, so that two deployments that share a Lease by mistake find out."""
 ANNOTATION_PAUSED: Final = "cluster.x-k8s.io/paused"
 
 LABEL_CLUSTERCTL: Final = "clusterctl.cluster.x-k8s.io"

@@ -13,6 +13,7 @@ from importlib import import_module
 import structlog
 
 from fivespot import __version__
+from fivespot.api.names import ANNOTATION_RECONCILERS
 from fivespot.runtime.client import WATCH_LIMITS, Connection, Limits, connect
 from fivespot.runtime.clock import Chance, Clock, Offload, SystemClock, ThreadOffload, system_chance
 from fivespot.runtime.errors import ConfigError, StopError
@@ -37,8 +38,7 @@ from .options import CONTROLLERS
 __all__ = ["RECONCILERS_ANNOTATION", "assemble", "run_process"]
 
 FIELD_MANAGER = "5spot-controller"
-RECONCILERS_ANNOTATION = "5spot.finos.org/reconcilers"
-"""On the Lease: the holder's reconcilers, so that two deployments that share a Lease by mistake find out."""
+RECONCILERS_ANNOTATION = ANNOTATION_RECONCILERS
 
 _log = structlog.get_logger(__name__)
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from fivespot.api import names
 from fivespot.contract import (
-    PROVIDER_CRD_NOT_INSTALLED,
-    PROVIDER_NOT_FOUND,
     Reading,
     Reference,
     Unreadable,
-    Unresolved,
+    kind_missing,
+    kind_unusable,
+    object_missing,
     read_provider,
 )
 from fivespot.runtime.cache import KindAbsent, KindState, KindUnknown
@@ -126,24 +126,16 @@ class Observer:
         if isinstance(state, KindUnknown):
             return Unreadable(f"the definition of {group_kind} cannot be read: {state.why}")
         if isinstance(state, KindAbsent):
-            return Unresolved(
-                PROVIDER_CRD_NOT_INSTALLED,
-                f"no CustomResourceDefinition of group {names.PROVIDER_GROUP} accepts kind {reference.kind}: "
-                "install the provider, or correct spec.schedule.kind",
-            )
+            return kind_missing(reference.kind, group=names.PROVIDER_GROUP, field="spec.schedule")
         if not state.usable or not state.namespaced:
-            problem = state.problem or "it is not namespaced"
-            return Unresolved(PROVIDER_CRD_NOT_INSTALLED, f"CustomResourceDefinition {state.crd_name}: {problem}")
+            return kind_unusable(state.crd_name, state.problem)
         informer = self._providers.open(group_kind, state).informer
         status = informer.status
         if not status.synced or status.error_since is not None:
             return Unreadable(f"{reference.kind} objects cannot be read: {status.last_error or 'not listed yet'}")
         found = informer.get(Key(namespace, reference.name))
         if found is None:
-            return Unresolved(
-                PROVIDER_NOT_FOUND,
-                f"{reference} does not exist in namespace {namespace}: create it, or correct spec.schedule.name",
-            )
+            return object_missing(reference, namespace=namespace, field="spec.schedule")
         return read_provider(found.raw, name=str(reference), generation=found.head.generation)
 
     def cluster_api(self) -> ClusterApi:

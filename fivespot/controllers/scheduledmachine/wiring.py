@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 
 from fivespot.api import names
 from fivespot.runtime.cache import Informer
+from fivespot.runtime.cache.dynamic import DynamicKinds
 from fivespot.runtime.manager import ManagerContext
 from fivespot.runtime.objects import Change, ChangeType, GroupKind, Key, Resource
 from fivespot.runtime.reconcile import Controller
 
 from .cluster import CLUSTER
 from .controller import CONTROLLER, MachineReconciler
-from .dynamic import DynamicKinds
 from .machine import MACHINE
 from .metrics import MachineMetrics
 from .observe import CLUSTER_KIND, MACHINE_KIND, Observer

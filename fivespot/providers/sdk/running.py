@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import sys
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from fivespot.runtime.clock import system_chance
+from fivespot.runtime.errors import ConfigError
+
 from .controller import build_controller
 from .definition import Provider
+from .environment import in_pod, settings_from
 
 if TYPE_CHECKING:
-    from fivespot.runtime import LogFormat, ManagerSettings
+    from fivespot.runtime import LogFormat, Manager, ManagerSettings
 
 __all__ = ["run"]
 
@@ -27,19 +34,34 @@ def run(
 ) -> None:
     """The main function of a program that runs providers until SIGTERM or SIGINT.
 
-    :param name: what the program is called: user agent, field manager and ``reportingController`` of events.
-    :param settings: endpoints and leader election. By default there are none, and two replicas would both write
-        (the same verdict, at about the same time).
+    In a pod it serves metrics on port 8080 and health on 8081, and works only while it holds the Lease
+    ``5spot-<kinds>-leader``, so that a second replica stands by. Elsewhere it does neither. The variables of ``fivespot
+    manager`` are read: ``METRICS_PORT``, ``HEALTH_PORT``, ``ENABLE_LEADER_ELECTION``, ``LEASE_NAME``,
+    ``POD_NAMESPACE``, ``POD_NAME`` and the three of the Lease's times.
 
-    The other parameters, and what is raised, are those of :func:`fivespot.runtime.run`.
+    :param name: what the program is called: user agent, field manager and ``reportingController`` of events.
+    :param settings: endpoints and leader election, instead of what the environment says.
+    :raises SystemExit: with code 2 and one line on standard error, where a variable, a file or a credential cannot be
+        used, or a port is taken.
+
+    The other parameters, and what else is raised, are those of :func:`fivespot.runtime.run`.
     """
     # Importing a provider to look at its decision must not load an HTTP server.
-    from fivespot.runtime import Manager, run  # noqa: PLC0415
+    from fivespot.runtime import run  # noqa: PLC0415
 
     def setup(manager: Manager) -> None:
         for provider in providers:
             manager.add(partial(build_controller, provider))
 
+    if settings is None:
+        # Outside a pod nothing promises that the host's name is ours alone.
+        identity = f"{platform.node()}_{int(system_chance().random() * 2**48):012x}"
+        kinds = [provider.name for provider in providers]
+        try:
+            settings = settings_from(os.environ, kinds, pod=in_pod(os.environ, kubeconfig), identity=identity)
+        except ConfigError as error:
+            sys.stderr.write(f"{name}: {error}\n")
+            raise SystemExit(2) from None
     run(
         setup,
         name=name,

@@ -145,13 +145,13 @@ def test_c7_to_the_next_transition_is_the_default_and_is_fixed_at_the_start(scen
     assert (status["active"], status["overrides"][0]["openEnded"]) == (False, True)
     eventually(lambda: "OverrideOpenEnded" in told(api, namespace, "never"), what="a Warning")
     # Lost memory: it starts anew, with an event.
-    before = status["overrides"][0]["startedAt"]
+    before: str = status["overrides"][0]["startedAt"]
     eventually(lambda: datetime.now(UTC) > datetime.fromisoformat(before) + timedelta(seconds=1))
     api.patch_status(*SCHEDULE, "never", namespace, {"overrides": None})
 
     def anew() -> bool:
-        [report] = judged(api, namespace, "never").get("overrides") or [{}]
-        return str(report.get("startedAt", before)) > before
+        reports: list[dict[str, str]] = judged(api, namespace, "never").get("overrides") or [{}]
+        return reports[0].get("startedAt", before) > before
 
     eventually(anew, what="another start")
     eventually(lambda: told(api, namespace, "never").count("OverrideStarted") == 2, what="another event")
