@@ -186,6 +186,9 @@ class _Events(Rules):
 class _Nodes(_KeepStatus):
     selectable = ("spec.unschedulable",)
 
+    def prepare_create(self, new: Object) -> None:
+        """A kubelet registers its Node with the status in it, and the real server keeps that."""
+
     def fields(self, body: Object) -> Mapping[str, str]:
         return {"spec.unschedulable": "true" if body.get("spec", {}).get("unschedulable") else "false"}
 
