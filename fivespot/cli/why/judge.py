@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -27,11 +28,13 @@ from fivespot.runtime.clock import Clock
 from fivespot.runtime.errors import ConfigError, ConflictError, ForbiddenError, NotFoundError
 from fivespot.runtime.objects import GroupKind, Head, Key, Object, find_condition
 
-__all__ = ["Judgement", "judge"]
+__all__ = ["REQUEST", "Judgement", "judge"]
 
 _ROUNDS: Final = 8
 """Looks at the world before it counts as one that does not hold still: definitions, the Machine, what it names."""
 
+REQUEST: Final = re.compile(r"(create|delete|patch) ([a-z0-9.-]+) ")
+"""How the message of a refusal begins: what was tried, with the resource."""
 _TRIED: Final = (Reason.MACHINE_CREATION_FAILED, Reason.MACHINE_DELETION_FAILED, Reason.NODE_TAINTS_UNSUPPORTED)
 
 
@@ -194,7 +197,9 @@ class _Judge:
         if reason == Reason.DELETION_RATE_LIMITED and deletes and plan.want in (Want.INACTIVE, Want.DISABLED):
             return decide(replace(s, deletion_wait=1.0)), True
         current = s.memory.raw.get("observedGeneration") == s.head.generation
-        if reason not in _TRIED or s.memory.phase != Phase.ERROR or not current:
+        # What only observing found is found anew; what the server said to a request is remembered.
+        by_server = reason == Reason.NODE_TAINTS_UNSUPPORTED or REQUEST.match(message) is not None
+        if reason not in _TRIED or not by_server or s.memory.phase != Phase.ERROR or not current:
             return plan, False
         due = s.monotonic + s.timings.refusal_cap
         refusal = Refusal(fingerprint="", attempt=1, due=due, reason=reason, message=message, stalled=stalled)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,7 +9,7 @@ from typing import Final
 
 from fivespot.api import Phase, Reason, names
 from fivespot.cli.options import CONTROLLERS
-from fivespot.cli.why.judge import Judgement
+from fivespot.cli.why.judge import REQUEST, Judgement
 from fivespot.cli.why.live import Unread
 from fivespot.contract import (
     PROVIDER_CRD_NOT_INSTALLED,
@@ -33,7 +32,6 @@ _LATE: Final = timedelta(seconds=60)
 """A schedule that is later than that with its own announced change has no controller that works."""
 _SEE_MANAGER: Final = f"kubectl -n {names.SYSTEM_NAMESPACE} get deployments,pods,leases"
 _GRANT: Final = "grant the right to the controller's ServiceAccount"
-_TRIED: Final = re.compile(r"(create|delete|patch|get|list) ([a-z0-9.-]+) ")
 _SERVICE_ACCOUNT: Final = f"system:serviceaccount:{names.SYSTEM_NAMESPACE}:5spot-controller"
 
 
@@ -197,7 +195,7 @@ def _refused(j: Judgement) -> Iterator[Remedy]:
     """By the words that the controller reported with the refusal."""
     s, message = j.snapshot, j.plan.message
     namespace, name = s.head.namespace, s.head.name
-    tried = _TRIED.match(message)
+    tried = REQUEST.match(message)
     if _GRANT in message and tried is not None:
         yield Remedy(
             "the controller lacks a right; to check it",

@@ -176,11 +176,25 @@ def test_a_refusal_that_was_reported_stands_until_it_is_tried_again(server: Serv
 
 
 def test_a_refusal_of_an_earlier_spec_does_not_stand(server: Server) -> None:
-    own(server, status=told("MachineCreationFailed", observedGeneration=1), metadata={"generation": 2})
+    words = f"create {MACHINES} {NAMESPACE}/{NAME}: no; correct the spec"
+    own(server, status=told("MachineCreationFailed", words, observedGeneration=1), metadata={"generation": 2})
     found = explained(server)
     assert found.due
     assert found.reported is not None
-    assert found.reported.message == "as told"
+    assert found.reported.message == words
+
+
+def test_what_was_in_the_way_and_is_not_any_more_does_not_stand(server: Server) -> None:
+    """The controller is behind, or does not run."""
+    own(server, status=told("MachineCreationFailed", f"Machine {NAMESPACE}/{NAME} exists and is not ours: delete it"))
+    found = explained(server)
+    assert (found.phase, bool(found.due)) == ("Active", True)
+    assert found.reported is not None
+    assert found.reported.message.endswith("is not ours: delete it")
+    machine(server, controller="another")
+    again = explained(server)
+    assert (again.phase, again.due) == ("Error", ())
+    assert f"kubectl -n {NAMESPACE} get {MACHINES} {NAME} -o yaml" in [remedy.command for remedy in again.remedies]
 
 
 def test_the_brake_of_the_administrator_is_told(server: Server) -> None:
