@@ -646,6 +646,7 @@ INDEX: dict[str, Entries] = {
     ),
     "B4.8": (
         *_in("tests/server/contract/test_b4_secrets.py", "test_b4_8_what_an_embedded_spec_holds_is_told_nowhere"),
+        *_in("tests/server/test_why.py", "test_nothing_of_an_embedded_spec_is_told"),
     ),
     "B5.1": (
         *_in(
@@ -792,6 +793,10 @@ INDEX: dict[str, Entries] = {
             "test_c2_a_status_without_a_verdict_reads_as_inactive_as_in_the_existing_5_spot",
         ),
         *_in(
+            "tests/server/contract/test_c_schedules.py",
+            "test_c2_c8_c9_boundaries_where_the_clock_jumps",
+        ),
+        *_in(
             "tests/unit/schedule/test_market_oracle.py",
             "test_sessions_over_every_change_of_2026_and_2027_in_every_kind_of_zone",
             "test_any_calendar_agrees_at_every_half_hour",
@@ -824,6 +829,7 @@ INDEX: dict[str, Entries] = {
             "test_c7_to_the_next_transition_is_the_default_and_is_fixed_at_the_start",
             "test_c7_a_disabled_time_based_schedule_is_not_overridden",
             "test_c7_overrides_that_cannot_be_are_refused_when_applied",
+            "test_c7_a_typing_error_in_an_override_is_told_by_kubectl",
         ),
         *_in(
             "tests/unit/providers/sdk/test_overrides.py",
@@ -838,7 +844,7 @@ INDEX: dict[str, Entries] = {
             "tests/server/contract/test_c_schedules.py",
             "test_c1_c8_every_kind_of_rule_gives_its_verdict_and_the_exact_next_change",
             "test_c8_the_release_of_the_zone_data_is_told",
-            "test_c8_c9_boundaries_where_the_clock_jumps",
+            "test_c2_c8_c9_boundaries_where_the_clock_jumps",
         ),
         *_in(
             "tests/unit/schedule/test_oracle.py",
@@ -858,7 +864,7 @@ INDEX: dict[str, Entries] = {
         ),
         *_in(
             "tests/server/contract/test_c_schedules.py",
-            "test_c8_c9_boundaries_where_the_clock_jumps",
+            "test_c2_c8_c9_boundaries_where_the_clock_jumps",
             "test_c9_a_steady_schedule_is_written_once_and_put_right_when_somebody_else_writes",
         ),
         *_in("tests/server/contract/test_c_manual.py", "test_c9_the_status_of_a_new_kind_has_no_verdict_by_default"),

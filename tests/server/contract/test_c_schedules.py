@@ -1,4 +1,4 @@
-"""C1, C8 to C10: what a TimeBasedSpotSchedule says of specs good and bad."""
+"""C1, C8 to C10: what a TimeBasedSpotSchedule says of specs good and bad, and both calendars where the clock jumps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controlplane import Api, ApiError, ControlPlane
 from fivespot.controllers.scheduledmachine import Timings
 from fivespot.runtime.clock import LoopClock
 from support import eventually, make_namespace
-from support.machines import SCHEDULE, reference, schedule
+from support.machines import MARKET, SCHEDULE, market, reference, schedule
 from support.manager import MANAGER_USER, ManagerProcess, install, manager_in_process
 from support.scene import MACHINES, Scene
 from support.spending import log_bodies, settle_bill
@@ -26,11 +26,11 @@ REPORT = f"patch {GROUP}/timebasedspotschedules/status"
 Json = dict[str, Any]
 
 
-def judged(api: Api, namespace: str, name: str) -> Json:
+def judged(api: Api, namespace: str, name: str, kind: tuple[str, str] = SCHEDULE) -> Json:
     """The status, once the provider has written it for the newest spec."""
 
     def found() -> Json:
-        obj = api.get(*SCHEDULE, name, namespace)
+        obj = api.get(*kind, name, namespace)
         status: Json = obj.get("status", {})
         assert status.get("observedGeneration") == obj["metadata"]["generation"], status
         return status
@@ -144,7 +144,7 @@ def _sunday(start: str, end: str) -> Json:
 
 
 @pytest.mark.timeout(240)
-def test_c8_c9_boundaries_where_the_clock_jumps(
+def test_c2_c8_c9_boundaries_where_the_clock_jumps(
     own_control_plane: Callable[..., ControlPlane], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log_bodies(monkeypatch, (GROUP, "timebasedspotschedules/status"))
@@ -162,6 +162,12 @@ def test_c8_c9_boundaries_where_the_clock_jumps(
     }
     for name, spec in in_spring.items():
         api.create(schedule(name, spring, spec))
+    # Of a market the same boundary, as the late open of a date and as the end of a break.
+    night = {"daysOfWeek": ["sun"], "open": "00:30", "close": "04:00", "breaks": [{"start": "01:00", "end": "02:45"}]}
+    late = [{"date": "2026-03-29", "open": "02:20"}]
+    in_markets: dict[str, Json] = {"late": {"lateOpens": late}, "break": {"breaks": "GiveBack"}}
+    for name, more in in_markets.items():
+        api.create(market(name, spring, {"timezone": "Europe/Berlin", "sessions": [night], **more}))
     monkeypatch.setattr("support.manager.SystemClock", lambda: LoopClock(SPRING))
     with manager_in_process(plane, Timings()):
         for name in in_spring:
@@ -171,6 +177,11 @@ def test_c8_c9_boundaries_where_the_clock_jumps(
             eventually(lambda name=name: judged(api, spring, name)["active"], what=f"{name} opens")  # type: ignore[misc]
         assert judged(api, spring, "in-the-gap")["nextTransitionTime"] == "2026-03-29T02:00:00Z"
         assert judged(api, spring, "utc")["nextTransitionTime"] == "2026-03-29T01:30:00Z"
+        for name in in_markets:
+            eventually(lambda name=name: judged(api, spring, name, MARKET)["active"], what=f"{name} opens")  # type: ignore[misc]
+            opened = judged(api, spring, name, MARKET)
+            assert opened["lastTransitionTime"] == "2026-03-29T01:00:00Z"
+            assert opened["nextTransitionTime"] == "2026-03-29T02:00:00Z"
         # A window that the clock jumps over does not take place, and that is told.
         assert judged(api, spring, "inside")["active"] is False
         assert judged(api, spring, "inside")["nextTransitionTime"] == "2026-04-05T00:10:00Z"
