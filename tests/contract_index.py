@@ -647,6 +647,7 @@ INDEX: dict[str, Entries] = {
     "B4.8": (
         *_in("tests/server/contract/test_b4_secrets.py", "test_b4_8_what_an_embedded_spec_holds_is_told_nowhere"),
         *_in("tests/server/test_why.py", "test_nothing_of_an_embedded_spec_is_told"),
+        *_in("tests/server/test_why.py", "test_nothing_of_an_embedded_spec_is_told"),
     ),
     "B5.1": (
         *_in(
