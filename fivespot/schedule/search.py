@@ -54,15 +54,19 @@ class Readings(Protocol):
     @property
     def covers_every_week(self) -> bool:
         """Whether the windows alone, or the hours alone, leave no moment of an ordinary week out."""
+        ...
 
     def hours(self, day: int) -> list[Interval]:
         """The open hours of one date, as seconds from its midnight."""
+        ...
 
     def windows(self, first: int, last: int) -> Iterator[Interval]:
         """What windows open on the dates ``first`` to ``last``: in no order, overlapping, and more than asked."""
+        ...
 
     def occurrences(self, first: int, last: int) -> Iterator[Occurrence]:
         """Every window that starts on the dates ``first`` to ``last``, whole, as written."""
+        ...
 
 
 @dataclass(frozen=True)
