@@ -61,11 +61,23 @@ def _misfit(value: Any, node: Node, path: str) -> str:
             if problem := _misfit(item, node.items, f"{path}[{number}]"):
                 return problem
             if node.list_type in {"map", "set"}:
+                if node.list_type == "map" and _keyless(item, node):
+                    return (
+                        f"{path}: element {number}: associative list with keys has an element that omits all key "
+                        f"fields {show(list(node.list_keys))} (and doesn't have default values for any key fields)"
+                    )
                 key = element(item, node)
                 if key in seen:
                     return f"{path}: duplicate entries for key [{key[2:]}]"
                 seen.add(key)
     return ""
+
+
+def _keyless(item: Any, node: Node) -> bool:
+    if not isinstance(item, dict) or node.items is None:
+        return False
+    known = node.items.properties
+    return all(item.get(key) is None and (key not in known or known[key].default is None) for key in node.list_keys)
 
 
 def apply_configuration(
@@ -91,7 +103,7 @@ def apply_configuration(
     if before is not None:
         dropped = before.fields - mine - others
         merged = msgspec.json.decode(msgspec.json.encode(merged))
-        _remove(merged, dropped, mine | others, node)
+        _remove(merged, dropped, mine, others, node)
     changes = compare(current, merged, node)
     _settle(managers, owner, changes, force=force)
     if before is None or before.fields != mine:
@@ -115,15 +127,19 @@ def merge_typed(current: Any, stated: Any, node: Node) -> Any:
     return list(known.values())
 
 
-def _remove(value: Any, dropped: FieldSet, kept: FieldSet, node: Node) -> None:
-    """Take out what the last configuration stated and this one does not, and containers that end up empty."""
+def _remove(value: Any, dropped: FieldSet, mine: FieldSet, others: FieldSet, node: Node) -> None:
+    """Take out what the last configuration stated and this one does not.
+
+    Containers that end up empty go too, even if this configuration states them as empty: so does the real server.
+    """
+    kept = mine | others
     # Containers first: without its keys an item of a list could not be found any more.
     for path in sorted(dropped, key=len):
         if _held(path, kept) or not _remove_part(value, path, node):
             continue
         above = path[:-1]
         while len(above) > 1 or above[:1] not in {(), ("f:metadata",)}:
-            if _held(above, kept) or _at(value, above, node):
+            if _held(above, others) or _at(value, above, node):
                 break
             _remove_part(value, above, node)
             above = above[:-1]

@@ -24,7 +24,8 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 class Cluster:
     """Store, kinds, time and identifiers: what every part of the server works on."""
 
-    def __init__(self, clock: Clock, ids: Ids, window: int) -> None:
+    def __init__(self, clock: Clock, ids: Ids, window: int, bookmarks: float) -> None:
+        self.bookmarks = bookmarks
         self.clock = clock
         self.ids = ids
         self.store = Store(window)

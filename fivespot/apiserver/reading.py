@@ -94,9 +94,14 @@ async def list_objects(
         if selector.empty:
             metadata["remainingItemCount"] = len(entries) - following
     if view.form is Form.TABLE:
-        rows = await _sliced(picked, view.row, _ROWS)
         table = view.table([], columns=True, metadata=metadata)
-        return json_response(200, msgspec.json.encode({**table, "rows": rows}))
+        del table["rows"]
+        rows = await _sliced(picked, lambda entry: msgspec.json.encode(view.row(entry)), _ROWS)
+        head = msgspec.json.encode(table)
+        return json_response(200, b"".join((head[:-1], b',"rows":[', b",".join(rows), b"]}")))
+    if kind.custom and view.form is Form.WHOLE:
+        # Lists of custom resources always say it.
+        metadata.setdefault("continue", "")
     items = await _sliced(picked, view.item)
     return json_response(200, _list_body(kind, served, view.form, metadata, items))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -119,14 +120,17 @@ class Resources:
         options = write_options(request, "CreateOptions")
         decoded = read_object(request, kind, served, options.validation)
         owner = self._owner(kind, served, options)
-        body = self._writer.create(kind, served, target.namespace, decoded.body, options, owner)
+        with _telling(decoded.warnings):
+            body = self._writer.create(kind, served, target.namespace, decoded.body, options, owner)
         return self._written(201, request, kind, served, body, decoded.warnings, dry_run=options.dry_run)
 
     def _replace(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
         options = write_options(request, "UpdateOptions")
         decoded = read_object(request, kind, served, options.validation)
         owner = self._owner(kind, served, options, target.subresource)
-        body, created = self._writer.replace(kind, served, target.namespace, target.name, decoded.body, options, owner)
+        name = target.name
+        with _telling(decoded.warnings):
+            body, created = self._writer.replace(kind, served, target.namespace, name, decoded.body, options, owner)
         return self._written(
             201 if created else 200, request, kind, served, body, decoded.warnings, dry_run=options.dry_run
         )
@@ -164,7 +168,8 @@ class Resources:
             return decoded.body
 
         owner = self._owner(kind, served, options, target.subresource)
-        body = self._writer.change(kind, served, target.namespace, target.name, change, options, owner)
+        with _telling(warnings):
+            body = self._writer.change(kind, served, target.namespace, target.name, change, options, owner)
         return self._written(200, request, kind, served, body, warnings, dry_run=options.dry_run)
 
     def _apply(self, request: Request, kind: Kind, served: Served, target: Target, options: WriteOptions) -> Response:
@@ -209,7 +214,11 @@ class Resources:
         if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
             raise bad_request("metadata.managedFields must be nil")
         unknown: list[str] = []
+        given_metadata = metadata if isinstance(metadata, dict) else {}
+        emptied = [name for name in ("labels", "annotations") if given_metadata.get(name) == {}]
         metadata = coerce(config, kind.kind, served.name, unknown)
+        # An empty map is owned, although nothing of it is stored.
+        metadata |= {name: {} for name in emptied}
         if unknown and options.validation == "Strict":
             words = ", ".join(f'unknown field "{path}"' for path in sorted(unknown))
             raise bad_request(f"error strict decoding YAML: {words}")
@@ -309,6 +318,16 @@ class Resources:
         type_ = {"kind": kind.lists, "apiVersion": kind.api_version(served.name)}
         metadata = {"resourceVersion": str(self._cluster.store.version)}
         return json_response(200, msgspec.json.encode({**type_, "metadata": metadata, "items": items}))
+
+
+@contextmanager
+def _telling(warnings: Sequence[str]) -> Iterator[None]:
+    """Have a refusal carry the warnings too."""
+    try:
+        yield
+    except ApiFault as fault:
+        fault.headers = [*fault.headers, *map(_warning, warnings)]
+        raise
 
 
 def _warning(text: str) -> tuple[str, str]:

@@ -25,6 +25,7 @@ from .openapi import OpenApi
 from .options import WriteOptions
 from .resources import Resources
 from .status import ApiFault, too_large
+from .watching import BOOKMARK_SECONDS
 from .writing import Writer
 
 __all__ = ["VERSION", "ApiServer", "Handler", "Middleware"]
@@ -51,6 +52,7 @@ class ApiServer:
     :param seed: makes uids and generated names repeatable.
     :param window: changes per resource that a watch may be behind before it gets 410.
     :param token: the bearer token that requests must show; "" lets everybody in.
+    :param bookmarks: seconds between the bookmarks of a watch that asked for them.
     :param middleware: sees every request first.
     """
 
@@ -61,9 +63,10 @@ class ApiServer:
         seed: int | None = None,
         window: int = 10_000,
         token: str = "",
+        bookmarks: float = BOOKMARK_SECONDS,
         middleware: Middleware | None = None,
     ) -> None:
-        self.cluster = Cluster(clock or SystemClock(), Ids(seed), window)
+        self.cluster = Cluster(clock or SystemClock(), Ids(seed), window, bookmarks)
         self.middleware = middleware
         self._token = token
         self._lifecycle = Lifecycle(self.cluster)

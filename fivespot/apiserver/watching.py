@@ -21,7 +21,7 @@ from .views import View
 __all__ = ["BOOKMARK_SECONDS", "Watch", "watch_objects"]
 
 BOOKMARK_SECONDS: Final = 60.0
-"""How often a watch that asked for bookmarks gets one."""
+"""How often a watch that asked for bookmarks gets one, usually."""
 _FAREWELL_SECONDS: Final = 2.0
 """How long before its end a watch gets a last bookmark."""
 _BATCH: Final = 200
@@ -74,7 +74,7 @@ class Watch:
         self._bookmarks = bookmarks
         now = cluster.clock.monotonic()
         self._deadline = now + seconds
-        self._next_bookmark = min(now + BOOKMARK_SECONDS, self._deadline - _FAREWELL_SECONDS)
+        self._next_bookmark = min(now + cluster.bookmarks, self._deadline - _FAREWELL_SECONDS)
         self._position = self._collection.end
         self._initial: Iterator[bytes] = iter(())
         self._closed = False
@@ -182,7 +182,7 @@ class Watch:
         if not self._bookmarks or now < self._next_bookmark or now >= self._deadline:
             return b""
         last = self._deadline - _FAREWELL_SECONDS
-        self._next_bookmark = self._deadline if now >= last else min(now + BOOKMARK_SECONDS, last)
+        self._next_bookmark = self._deadline if now >= last else min(now + self._cluster.bookmarks, last)
         if self._cluster.store.version < self._future:
             return b""
         return _event("BOOKMARK", self._view.empty(self._cluster.store.version, {}))

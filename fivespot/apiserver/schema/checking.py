@@ -221,6 +221,7 @@ identity = _identity
 
 def _check_unique(value: list[Any], node: Node, path: str, causes: list[Cause]) -> None:
     seen: set[str] = set()
+    told: set[str] = set()
     for number, item in enumerate(value):
         if node.list_type == "map":
             if not isinstance(item, dict):
@@ -228,8 +229,9 @@ def _check_unique(value: list[Any], node: Node, path: str, causes: list[Cause]) 
             key = show({name: item[name] for name in node.list_keys if name in item})
         else:
             key = show(item)
-        if key in seen:
+        if key in seen and key not in told:
             causes.append(Cause(f"{path}[{number}]", "FieldValueDuplicate", f"Duplicate value: {key}"))
+            told.add(key)
         seen.add(key)
 
 
