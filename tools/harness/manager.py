@@ -52,12 +52,19 @@ class ManagerProcess:
         self.log = Path(self._folder.name) / "manager.log"
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            # Nobody leaves what was not entered, and a folder left behind warns in some later test.
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
-        self._folder.cleanup()
+        try:
+            self.stop()
+        finally:
+            self._folder.cleanup()
 
     @property
     def pid(self) -> int:

@@ -89,7 +89,7 @@ class HttpTransport:
     async def _open(self, request: Request, access: Access) -> _HttpStream:
         """Send a request and wait for the head of its answer."""
         pool = await self._pool()
-        if request.method in _READS and pool.proven:
+        if request.method in _READS and pool.spare:
             try:
                 async with asyncio.timeout(_PATIENCE) as patience:
                     return await self._send(request, access, pool)

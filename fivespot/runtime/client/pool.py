@@ -7,7 +7,7 @@ import contextlib
 import socket
 import weakref
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 import aiohttp
 
@@ -25,6 +25,9 @@ _FAREWELL_SECONDS: Final = 1.0
 _FAREWELL_POLL_SECONDS: Final = 0.005
 
 
+_Sockets: TypeAlias = "weakref.WeakSet[socket.socket]"
+
+
 class Pool:
     """One generation of connections.
 
@@ -36,10 +39,38 @@ class Pool:
     :ivar users: requests and streams under way.
     """
 
-    def __init__(self, session: aiohttp.ClientSession) -> None:
-        self.session = session
+    def __init__(self, headers: Mapping[str, str], every_socket: _Sockets) -> None:
+        self._sockets: _Sockets = weakref.WeakSet()
+        self._every_socket = every_socket
+        self.session = self._open_session(headers)
         self.proven = False
         self.users = 0
+
+    @property
+    def spare(self) -> bool:
+        """Whether the user who asks may get a connection that was idle: there are as many as users, itself included."""
+        return sum(1 for made in self._sockets if made.fileno() != -1) >= self.users
+
+    def _open_session(self, headers: Mapping[str, str]) -> aiohttp.ClientSession:
+        # No limit of connections: every watch holds one, and workers bound the rest.
+        connector = aiohttp.TCPConnector(
+            limit=0, keepalive_timeout=_KEEPALIVE_SECONDS, socket_factory=self._socket, ttl_dns_cache=10
+        )
+        return aiohttp.ClientSession(
+            connector=connector,
+            headers=headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            # Reading proxy variables and netrc on every request would block the loop; see connecting.py.
+            trust_env=False,
+            max_line_size=_HEADER_LIMIT,
+            max_field_size=_HEADER_LIMIT,
+        )
+
+    def _socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
+        made = _socket(info)
+        self._sockets.add(made)
+        self._every_socket.add(made)
+        return made
 
 
 class Pools:
@@ -52,14 +83,14 @@ class Pools:
         self._headers = headers
         self._current: Pool | None = None
         self._retired: list[Pool] = []
-        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._sockets: _Sockets = weakref.WeakSet()
 
     async def acquire(self) -> Pool:
         """The pool to use; to be given back by :meth:`release`."""
         if self._retired:
             await self._sweep()
         if self._current is None:
-            self._current = Pool(self._open_session())
+            self._current = Pool(self._headers, self._sockets)
         self._current.users += 1
         return self._current
 
@@ -80,22 +111,14 @@ class Pools:
         self._retired, self._current = [], None
         for pool in pools:
             await pool.session.close()
+        sockets = list(self._sockets)
         # A connection whose request was cut short still says its TLS farewell, and the loop may end after this. Where
         # nobody answers, asyncio would wait for half a minute.
-        if not await self._gone():
-            for made in list(self._sockets):
+        if not await _gone(sockets):
+            for made in sockets:
                 with contextlib.suppress(OSError):
                     made.shutdown(socket.SHUT_RDWR)
-            await self._gone()
-
-    async def _gone(self) -> bool:
-        """Wait a moment for all sockets to be closed."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_FAREWELL_SECONDS):
-                while any(made.fileno() != -1 for made in self._sockets):  # noqa: ASYNC110 - a socket tells nobody
-                    await asyncio.sleep(_FAREWELL_POLL_SECONDS)
-                return True
-        return False
+            await _gone(sockets)
 
     async def _sweep(self) -> None:
         unused = [pool for pool in self._retired if not pool.users]
@@ -103,25 +126,15 @@ class Pools:
         for pool in unused:
             await pool.session.close()
 
-    def _open_session(self) -> aiohttp.ClientSession:
-        # No limit of connections: every watch holds one, and workers bound the rest.
-        connector = aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=_KEEPALIVE_SECONDS, socket_factory=self._socket, ttl_dns_cache=10
-        )
-        return aiohttp.ClientSession(
-            connector=connector,
-            headers=self._headers,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            # Reading proxy variables and netrc on every request would block the loop; see connecting.py.
-            trust_env=False,
-            max_line_size=_HEADER_LIMIT,
-            max_field_size=_HEADER_LIMIT,
-        )
 
-    def _socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
-        made = _socket(info)
-        self._sockets.add(made)
-        return made
+async def _gone(sockets: list[socket.socket]) -> bool:
+    """Wait a moment for all of them to be closed."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_FAREWELL_SECONDS):
+            while any(made.fileno() != -1 for made in sockets):  # noqa: ASYNC110 - a socket tells nobody
+                await asyncio.sleep(_FAREWELL_POLL_SECONDS)
+            return True
+    return False
 
 
 def _socket(info: aiohttp.AddrInfoType) -> socket.socket:

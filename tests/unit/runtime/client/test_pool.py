@@ -178,11 +178,22 @@ async def test_a_slow_server_is_asked_twice_and_then_waited_for() -> None:
 
 
 async def test_what_no_idle_connection_can_explain_is_waited_for_at_once() -> None:
-    network = Network()
-    network.delay = 0.4
-    async with connected(network) as (transport, wire):
+    """At the beginning, and after the server ended all connections, as one that restarts does and is slow then."""
+
+    async def respond(exchange: Exchange) -> None:
+        if exchange.connection > 1:
+            await asyncio.sleep(0.4)
+        await exchange.answer(200, POD)
+        if exchange.connection == 1:
+            await exchange.hang_up()
+
+    async with connected(respond) as (transport, wire):
+        watch = asyncio.create_task(open_watch(transport, idle=5))
+        await transport.request(request())
+        await asyncio.sleep(0.05)
         assert (await transport.request(request())).status == 200
-        assert len(wire.seen) == 1
+        await (await watch).close()
+        assert len(wire.seen) == 3, "none was sent twice"
 
 
 async def test_connections_in_use_are_left_to_their_users_when_the_idle_ones_go() -> None:
