@@ -83,12 +83,9 @@ async def _evict(client: Client, pod: Object) -> str:
     except ThrottledError as error:
         # Which budget it is stands in the causes alone.
         return " ".join([error.message, *(cause.message for cause in error.causes)])
-    except MethodNotAllowedError:
+    except (MethodNotAllowedError, NotFoundError):
+        # The Pod is gone, or the server knows no evictions, and then no budgets either.
         await client.delete(PODS, pod.key, uid=pod.head.uid)
-    except NotFoundError as error:
-        if error.reason != "NotFound":
-            # A server without that subresource knows no budgets either.
-            await client.delete(PODS, pod.key, uid=pod.head.uid)
     except InvalidError as error:
         return error.message
     except ApiError as error:
