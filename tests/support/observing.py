@@ -32,7 +32,7 @@ def scrape(port: int) -> dict[str, float]:
     return {name: float(value) for name, _, value in lines}
 
 
-def total(samples: Samples, name: str, **labels: str) -> float:
+def total(samples: Samples, name: str, /, **labels: str) -> float:
     """The sum of all series of a metric that carry these labels; 0 when there is none."""
     return sum(
         value

@@ -75,6 +75,11 @@ class Bench:
     def event(self, message: str = "m", *, ref: ObjectRef = WEB, once: str = "") -> None:
         self.recorder.event(ref, type="Normal", reason="ScheduleActive", message=message, once=once)
 
+    def shown(self, *names: str) -> tuple[float, ...]:
+        """The values of metrics without labels."""
+        lines = dict(line.split(" ") for line in self.metrics.render().decode().splitlines() if line[0] != "#")
+        return tuple(float(lines[name]) for name in names)
+
     def dropped(self, reason: str) -> float:
         return self.metrics.counter("fivespot_events_dropped_total", "", ("reason",)).child(reason).value
 
@@ -99,6 +104,17 @@ async def test_an_event_is_written_as_events_k8s_io_wants_it() -> None:
     assert body["reportingInstance"] == "pod-1"
     assert (body["reason"], body["action"], body["note"]) == ("ScheduleActive", "Reconcile", "Machine is up")
     assert body["regarding"]["uid"] == "uid-1"
+
+
+async def test_writes_are_counted_when_they_are_done_and_shown_while_they_are_under_way() -> None:
+    bench = Bench(FakeServer(latency=1.0))
+    async with bench.running():
+        for number in range(3):
+            bench.event(ref=ObjectRef("v1", "Pod", "prod", f"p{number}", f"u{number}"))
+        await asyncio.sleep(0.5)
+        assert bench.shown("fivespot_event_writes_in_progress", "fivespot_events_written_total") == (3, 0)
+        await asyncio.sleep(1)
+        assert bench.shown("fivespot_event_writes_in_progress", "fivespot_events_written_total") == (0, 3)
 
 
 async def test_a_flood_of_identical_events_is_few_writes_and_blocks_nobody() -> None:
