@@ -8,6 +8,7 @@ from typing import Any, Final
 import structlog
 
 from fivespot.runtime.cache import Informer
+from fivespot.runtime.clock import LoopClock
 from fivespot.runtime.manager import ManagerContext
 from fivespot.runtime.objects import Change, ChangeType, Key
 from fivespot.runtime.reconcile import Controller
@@ -57,11 +58,14 @@ class _ProviderController(Controller):
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            eye = group.create_task(self._watch_clock(), name=f"{self.name} wall clock")
+            # A clock that follows the loop's own cannot be set apart from it.
+            follows = type(self._wall) is LoopClock
+            eye = None if follows else group.create_task(self._watch_clock(), name=f"{self.name} wall clock")
             try:
                 await super().run()
             finally:
-                eye.cancel()
+                if eye is not None:
+                    eye.cancel()
 
     async def _watch_clock(self) -> None:
         offset = self._offset()

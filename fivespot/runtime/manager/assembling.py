@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fivespot.runtime.cache import Cache
+from fivespot.runtime.cache import Cache, ReflectorSettings
 from fivespot.runtime.client import WATCH_LIMITS, Client, Connection, Limits, Transport
 from fivespot.runtime.clock import Chance, Clock, Offload
 from fivespot.runtime.telemetry import EventRecorder, Metrics
@@ -25,11 +25,14 @@ def assemble(
     controllers: ControllerSettings,
     settings: ManagerSettings | None = None,
     watch_limits: Limits = WATCH_LIMITS,
+    reflector: ReflectorSettings = ReflectorSettings(),  # noqa: B008 - frozen
 ) -> Manager:
     """A manager without controllers. The connection stays the caller's, who closes it after the manager has ended.
 
     :param name: field manager (at most 128 characters) and ``reportingController`` of events.
     :param controllers: ``dry_run`` in it also keeps every write, those of events included, from being sent.
+    :param watch_limits: of the watches; ``read`` is how long a silent one is trusted.
+    :param reflector: of every informer.
     """
     metrics = Metrics()
     connectivity = Connectivity(connection.server)
@@ -51,7 +54,7 @@ def assemble(
     )
     context = ManagerContext(
         client=client,
-        cache=Cache(client, clock=clock, chance=chance, namespaces=controllers.namespaces),
+        cache=Cache(client, clock=clock, chance=chance, namespaces=controllers.namespaces, settings=reflector),
         clock=clock,
         chance=chance,
         offload=offload,

@@ -26,8 +26,7 @@ __all__ = ["Manager", "ManagerSettings"]
 Run = Callable[[], Coroutine[Any, Any, None]]
 
 _FIRST_LOOK = 0.25
-_LATER_LOOK = 15.0
-"""Seconds between two looks at readiness, until it is reached for the first time and afterwards."""
+"""Seconds between two looks at readiness until it is reached for the first time."""
 
 _REMINDER = 60.0
 """Seconds after which an unchanged reason for not being ready is logged again."""
@@ -44,6 +43,7 @@ class ManagerSettings:
 
     :param grace: seconds that stopping may take in all.
     :param stale_after: seconds of failure after which an informer that a controller depends on makes it not ready.
+    :param look_interval: seconds between two looks at readiness, for the log, once it was reached.
     :param serving: where to listen; None for no endpoints.
     :param election: the Lease to stand for; None when this process is to work without asking.
     :param tune_collector: whether to set up Python's cycle collector; for a process of its own.
@@ -51,6 +51,7 @@ class ManagerSettings:
 
     grace: float = 30.0
     stale_after: float = 60.0
+    look_interval: float = 15.0
     serving: ServingSettings | None = None
     election: ElectionSettings | None = None
     tune_collector: bool = False
@@ -251,4 +252,4 @@ class Manager:
                 if not ever and self._collector is not None:
                     self._collector.settle()
                 ever = True
-            await asyncio.sleep(_LATER_LOOK if ever else _FIRST_LOOK)
+            await asyncio.sleep(self.settings.look_interval if ever else _FIRST_LOOK)

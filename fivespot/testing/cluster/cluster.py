@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self
@@ -19,7 +20,8 @@ from fivespot.runtime import (
     ManagerSettings,
     Resource,
 )
-from fivespot.runtime.client import Connection
+from fivespot.runtime.cache import ReflectorSettings
+from fivespot.runtime.client import WATCH_LIMITS, Connection
 from fivespot.runtime.clock import Chance, Clock, InlineOffload, LoopClock, system_chance
 from fivespot.runtime.manager import ControllerSettings, assemble
 from fivespot.testing.faults import Faults
@@ -85,17 +87,27 @@ class EmbeddedCluster:
     :param seed: of uids, generated names, jitter and faults.
     :param clock: where time comes from; by default it starts at ``start`` and follows the loop.
     :param window: changes per resource that a watch may be behind before it gets 410.
+    :param stride: seconds between what goes on when nothing happens: bookmarks, and in proportion the ends of watches
+        and looks at readiness. A run of months is faster with an hour.
     :ivar faults: empty at first: the server behaves.
     """
 
     def __init__(
-        self, *, start: datetime = START, seed: int = 0, clock: Clock | None = None, window: int = 10_000
+        self,
+        *,
+        start: datetime = START,
+        seed: int = 0,
+        clock: Clock | None = None,
+        window: int = 10_000,
+        stride: float = 60.0,
     ) -> None:
+        self._stride = stride
         self.clock: Clock = clock or LoopClock(start)
+        self._start = start
         self.chance: Chance = system_chance(seed)
         self.faults = Faults(seed=seed)
         # The script stands before the server, not in it: what the test itself asks for is no part of what goes wrong.
-        self.server = ApiServer(clock=self.clock, seed=seed, window=window)
+        self.server = ApiServer(clock=self.clock, seed=seed, window=window, bookmarks=stride)
         self._connections: list[Connection] = []
         self.client: Client
         """For the test itself; the fault script does not apply to it."""
@@ -114,6 +126,11 @@ class EmbeddedCluster:
             await connection.close()
         # Without the error: it is the test's own, and is not to be wrapped in a group.
         await self.server.__aexit__(None, None, None)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning, on the wall clock."""
+        return (self.clock.now() - self._start).total_seconds()
 
     def connect(self, user_agent: str = "fivespot-testing") -> Connection:
         """A connection of its own, which the fault script applies to; closed with the cluster."""
@@ -164,7 +181,9 @@ class EmbeddedCluster:
             chance=self.chance,
             offload=InlineOffload(),
             controllers=controllers or ControllerSettings(instance=name),
-            settings=settings,
+            settings=settings or ManagerSettings(look_interval=self._stride / 4),
+            watch_limits=replace(WATCH_LIMITS, read=self._stride * 1.5),
+            reflector=ReflectorSettings(watch_timeout=(self._stride * 5, self._stride * 10)),
         )
         for factory in factories:
             manager.add(factory)

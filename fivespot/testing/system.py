@@ -1,0 +1,113 @@
+"""All of fivespot in one process: an API server in memory, a simulated Cluster API, and the manager's controllers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Self
+
+from fivespot.api import scheduledmachine
+from fivespot.controllers import scheduledmachine as machine_controller
+from fivespot.controllers.scheduledmachine import Timings
+from fivespot.providers.registry import shipped_providers
+from fivespot.providers.sdk import Provider, build_controller
+from fivespot.runtime import ControllerSettings, Key, Manager, ManagerSettings
+from fivespot.runtime.objects import Object
+
+from .cluster import EmbeddedCluster, RunningManager
+from .clusterapi import SIMULATED, Family, add_providers, cluster_bodies, create_cluster, is_usable
+from .clusterapi.core import CLUSTERS, CoreSettings, add_core, core_definitions
+
+__all__ = ["EmbeddedSystem"]
+
+_USABLE_SECONDS: Final = 120.0
+
+
+class EmbeddedSystem:
+    """fivespot's kinds and a Cluster API that works, in an embedded cluster; an async context manager.
+
+    ::
+
+        async with EmbeddedSystem() as system:
+            await system.add_cluster("default")
+            async with system.manager():
+                await system.cluster.client.create(...)
+
+    :param cluster: by default one of its own.
+    :param family: the simulated infrastructure and bootstrap kinds.
+    :param core: how fast the simulated core is.
+    :param providers: kinds of schedules beside the shipped ones.
+    """
+
+    def __init__(
+        self,
+        cluster: EmbeddedCluster | None = None,
+        *,
+        family: Family = SIMULATED,
+        core: CoreSettings | None = None,
+        providers: Sequence[Provider[Any]] = (),
+    ) -> None:
+        self._own = cluster is None
+        self.cluster = cluster or EmbeddedCluster()
+        self.family = family
+        self._core = core
+        self._providers = (*shipped_providers(), *providers)
+        self._stack = AsyncExitStack()
+        self.cluster_api: RunningManager
+        """The manager of the simulated Cluster API."""
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            if self._own:
+                await stack.enter_async_context(self.cluster)
+            own = [scheduledmachine.definition(), *(provider.definition() for provider in self._providers)]
+            await self.cluster.install(*own, *core_definitions(), *self.family.definitions())
+            self.cluster_api = await stack.enter_async_context(
+                self.cluster.manager(name="cluster-api", setup=self._add_cluster_api)
+            )
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
+
+    def _add_cluster_api(self, manager: Manager) -> None:
+        add_core(manager, self._core)
+        add_providers(manager, (self.family,))
+
+    async def add_cluster(self, namespace: str, name: str = "prod") -> None:
+        """A Cluster in a namespace that exists; returns when its Machines can find their Nodes."""
+        client = self.cluster.client
+        bodies = cluster_bodies(namespace, name, kubeconfig="in-process", family=self.family)
+        await create_cluster(client, bodies, self.family)
+
+        async def usable() -> bool:
+            found: Object = await client.get(CLUSTERS, Key(namespace, name))
+            return is_usable(found.decode())
+
+        await self.cluster.until(usable, within=_USABLE_SECONDS, what=f"Cluster {namespace}/{name} is usable")
+
+    def manager(
+        self,
+        *,
+        name: str = "5spot-controller",
+        timings: Timings | None = None,
+        settings: ManagerSettings | None = None,
+        controllers: ControllerSettings | None = None,
+    ) -> AbstractAsyncContextManager[RunningManager]:
+        """fivespot's manager with all its controllers, running inside the scope; several may stand for one Lease.
+
+        :param timings: waiting times of the machine controller.
+        """
+        factories = [partial(machine_controller.build, timings=timings)]
+        schedules = [partial(build_controller, provider) for provider in self._providers]
+        return self.cluster.manager(*factories, *schedules, name=name, settings=settings, controllers=controllers)
+
+    async def sleep_until(self, seconds: float) -> None:
+        """Wait until the wall clock shows so many seconds after the beginning."""
+        await asyncio.sleep(max(0.0, seconds - self.cluster.elapsed))

@@ -1,0 +1,77 @@
+"""ScheduledMachines by the hundred in the embedded system, and what a trace of them is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from typing import Any
+
+from fivespot.runtime import Key, Resource
+from fivespot.testing.clusterapi.core import MACHINES
+from fivespot.testing.system import EmbeddedSystem
+
+__all__ = ["DAY", "SCHEDULED_MACHINES", "SCHEDULES", "Trace", "add_machine", "add_schedule", "counts", "phases"]
+
+Json = dict[str, Any]
+
+DAY = 86_400.0
+SCHEDULES = Resource("spotschedules.5spot.finos.org", "v1alpha1", "timebasedspotschedules", "TimeBasedSpotSchedule")
+SCHEDULED_MACHINES = Resource("5spot.finos.org", "v1beta1", "scheduledmachines", "ScheduledMachine")
+
+
+async def add_schedule(system: EmbeddedSystem, name: str, **spec: Any) -> None:
+    """A TimeBasedSpotSchedule in namespace ``default``."""
+    metadata = {"name": name, "namespace": "default"}
+    body = {"apiVersion": SCHEDULES.api_version, "kind": SCHEDULES.kind, "metadata": metadata, "spec": spec}
+    await system.cluster.client.create(SCHEDULES, body)
+
+
+async def add_machine(system: EmbeddedSystem, name: str, schedule: str, **spec: Any) -> None:
+    """A ScheduledMachine in namespace ``default`` of Cluster ``prod``."""
+    family = system.family
+    given = {
+        "schedule": {"apiVersion": SCHEDULES.api_version, "kind": SCHEDULES.kind, "name": schedule},
+        "clusterName": "prod",
+        "bootstrapSpec": {"apiVersion": family.bootstrap.api_version, "kind": family.bootstrap.kind, "spec": {}},
+        "infrastructureSpec": {"apiVersion": family.machine.api_version, "kind": family.machine.kind, "spec": {}},
+        **spec,
+    }
+    body = {
+        "apiVersion": SCHEDULED_MACHINES.api_version,
+        "kind": SCHEDULED_MACHINES.kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": given,
+    }
+    await system.cluster.client.create(SCHEDULED_MACHINES, body)
+
+
+async def counts(system: EmbeddedSystem) -> int:
+    """How many Machines there are that are not being deleted."""
+    found = await system.cluster.client.list(MACHINES)
+    return sum(not machine.head.deleting for machine in found)
+
+
+async def phases(system: EmbeddedSystem) -> Counter[str]:
+    """ScheduledMachines by phase."""
+    found = await system.cluster.client.list(SCHEDULED_MACHINES)
+    return Counter((obj.decode().get("status") or {}).get("phase", "") for obj in found)
+
+
+class Trace:
+    """What the API server was asked, and how it stood at the end: equal for equal runs."""
+
+    def __init__(self, system: EmbeddedSystem) -> None:
+        self._system = system
+
+    async def digest(self) -> str:
+        """A hash over every object of the kinds that matter, uids and versions included."""
+        digest = hashlib.sha256()
+        for resource in (SCHEDULED_MACHINES, SCHEDULES, MACHINES):
+            for obj in sorted(await self._system.cluster.client.list(resource), key=lambda obj: str(obj.key)):
+                digest.update(obj.raw)
+                digest.update(f"{obj.key} {obj.head.uid} {obj.head.version}".encode())
+        return digest.hexdigest()
+
+
+def key(name: str) -> Key:
+    return Key("default", name)
