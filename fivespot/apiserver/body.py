@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from .protobuf import MEDIA_TYPE, NotReadable, decode_protobuf
 from .status import ApiFault, bad_request, too_large, unsupported_media
 
 __all__ = ["BODY_LIMIT", "Document", "decode", "media_type"]
@@ -55,6 +56,8 @@ def decode(body: bytes, content_type: str, kind: str, *, find_duplicates: bool =
     """
     check_size(body)
     media = media_type(content_type) or "application/json"
+    if media == MEDIA_TYPE:
+        return _from_protobuf(body, kind)
     if media not in {"application/json", "application/yaml"}:
         raise unsupported_media(_READABLE)
     try:
@@ -89,6 +92,8 @@ def decode_options(body: bytes) -> dict[str, Any]:
     if not body.strip():
         return {}
     check_size(body)
+    if body.startswith(b"k8s\x00"):
+        return dict(_from_protobuf(body, "DeleteOptions").value)
     try:
         value = _from_json(body, find_duplicates=False).value
     except _Broken:
@@ -99,6 +104,15 @@ def decode_options(body: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise bad_request("couldn't get version/kind; json parse error: the body is not an object")
     return value
+
+
+def _from_protobuf(body: bytes, kind: str) -> Document:
+    try:
+        return Document(decode_protobuf(body), [])
+    except NotReadable as error:
+        if "does not read" in str(error):
+            raise ApiFault(415, "UnsupportedMediaType", str(error)) from None
+        raise _unrecognized(kind, str(error)) from None
 
 
 def _unrecognized(kind: str, why: str) -> ApiFault:

@@ -143,7 +143,8 @@ def applied_set(value: Any, node: Node) -> FieldSet:
 
 
 def _leaves(value: Any, node: Node, path: Path, found: FieldSet) -> None:
-    if not is_granular(value, node) or (not value and path):
+    if not is_granular(value, node) or (value == {} and path):
+        # An empty map is stated; an empty list of items with identities states nothing.
         found.add(path)
         return
     if path and path[-1].startswith("k:"):

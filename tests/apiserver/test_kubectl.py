@@ -107,6 +107,19 @@ def test_built_in_kinds_are_applied_too(target: Target, ns: str) -> None:
     assert rows(target.kubectl("get", "cm", "k", "-n", ns, "--no-headers"))[0][:2] == ["k", "1"]
 
 
+def test_typed_clients_send_protobuf(target: Target, ns: str) -> None:
+    target.kubectl("create", "configmap", "k", "-n", ns, "--from-literal=a=b")
+    target.kubectl("create", "secret", "generic", "s", "-n", ns, "--from-literal=a=b")
+    target.kubectl("create", "serviceaccount", "r", "-n", ns)
+    target.kubectl("create", "namespace", f"{ns}-2")
+    assert target.get(f"{NAMESPACES}/{ns}/configmaps/k").ok()["data"] == {"a": "b"}
+    secret = target.get(f"{NAMESPACES}/{ns}/secrets/s").ok()
+    assert (secret["data"], secret["type"]) == ({"a": "Yg=="}, "Opaque")
+    assert target.get(f"{NAMESPACES}/{ns}/serviceaccounts/r").status == 200
+    assert target.get(f"{NAMESPACES}/{ns}-2").ok()["status"] == {"phase": "Active"}
+    target.delete(f"{NAMESPACES}/{ns}-2")
+
+
 def test_invalid_objects_are_told_by_field(target: Target, ns: str) -> None:
     assert "spec.size" in target.kubectl("apply", "-f", "-", stdin=widget(ns, 0), fails=True)
     odd = widget(ns).replace('"note"', '"nothing"')
