@@ -37,7 +37,7 @@ unit *ARGS:
 
 # Tests on the real control plane, those with the real Cluster API included (13 minutes)
 server *ARGS: build-controlplane
-    pytest tests/e2e tests/server -n {{ jobs }} --dist loadfile "$@"
+    pytest tests/e2e tests/server tests/apiserver -n {{ jobs }} --dist loadfile "$@"
 
 # Tests with the real Cluster API alone (4 minutes; FIVESPOT_CLUSTER_API_VERSION=1.10.7 takes an older one)
 e2e *ARGS: build-controlplane
