@@ -19,6 +19,8 @@ _DEFINITIONS = "apiextensions.k8s.io"
 def may_read_providers(api: Api, plurals: Sequence[str]) -> None:
     """The provider kinds that the manager may read from now on (`*` for the whole group, as shipped)."""
     _set_resources(api, "5spot-scheduledmachine-controller", PROVIDER_GROUP, list(plurals))
+    # A ManualSchedule follows any other schedule, so its controller reads the whole group as well.
+    _set_resources(api, "5spot-manualschedule-controller", PROVIDER_GROUP, [*plurals, "manualschedules"])
     wanted = [plural for plural in plurals if plural != "*"] or ["any"]
     eventually(lambda: all(_allowed(api, PROVIDER_GROUP, plural) for plural in wanted), what="the new rights count")
     if "*" not in plurals:
@@ -34,7 +36,9 @@ def may_read_definitions(api: Api, *, allowed: bool) -> None:
 
 def _set_resources(api: Api, role: str, group: str, resources: list[str]) -> None:
     rules: list[dict[str, Any]] = api.get(*_ROLE, role)["rules"]
-    [position] = [number for number, rule in enumerate(rules) if rule["apiGroups"] == [group]]
+    [position] = [
+        number for number, rule in enumerate(rules) if rule["apiGroups"] == [group] and "list" in rule["verbs"]
+    ]
     operation = {"op": "replace", "path": f"/rules/{position}/resources", "value": resources}
     api.patch(*_ROLE, role, None, [operation], how="json")
 
