@@ -72,14 +72,20 @@ class _ProviderController(Controller):
         while True:
             await asyncio.sleep(CLOCK_INTERVAL)
             now = self._offset()
-            if abs(now - offset) >= CLOCK_STEP:
+            if offset is None or now is None:
+                offset = now
+            elif abs(now - offset) >= CLOCK_STEP:
                 _log.warning("the wall clock was set", controller=self.name, seconds=round(now - offset, 3))
                 offset = now
                 for key in self._informer.keys():  # noqa: SIM118 - not a mapping
                     self.enqueue(key)
 
-    def _offset(self) -> float:
-        return self._wall.now().timestamp() - self._wall.monotonic()
+    def _offset(self) -> float | None:
+        """By how much the two clocks differ; None when the process was not running between two looks at them."""
+        before = self._wall.monotonic()
+        wall = self._wall.now().timestamp()
+        taken = self._wall.monotonic() - before
+        return wall - before if taken < CLOCK_STEP / 4 else None
 
     def _read_changed(self, key: Key) -> None:
         self.enqueue(key)

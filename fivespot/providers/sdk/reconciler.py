@@ -24,9 +24,9 @@ from .definition import Provider
 from .looking import Looking
 from .override_memory import read_memory
 from .overrides import Folded, fold
-from .remembering import WORDS_INTERVAL, Memory
+from .remembering import WORDS_INTERVAL, Decision, Memory
 from .status import broken_status, decided_status, only_words, stored_active, stored_overridden, stored_since
-from .together import Decision, Together
+from .together import Together
 from .verdict import Note, Verdict
 from .writing import StatusWriter
 
@@ -136,8 +136,8 @@ class ProviderReconciler(Generic[Spec]):
         """What the schedule itself says, and the instant at which it says so."""
         if self._together is not None:
             await self._together.decide_due(now)
-            decision = self._together.take(key, memory.prepared, self._clock.now())
-            if decision is not None:
+            decision, now = memory.decision, self._clock.now()
+            if decision is not None and decision.holds(memory.prepared, now):
                 memory.decided(decision.verdict.active, decision.at)
                 return decision.verdict, decision.at
         context = self._context(key, memory, status)
@@ -152,14 +152,15 @@ class ProviderReconciler(Generic[Spec]):
                 )
         else:
             memory.decided(found.active, context.since if context.since and context.active is found.active else now)
+            if self._together is not None:
+                memory.decision = Decision(memory.prepared, now, found)
         return found, now
 
-    def _decide_due(self, key: Key, now: datetime) -> Decision | None:
+    def _decide_due(self, key: Key, now: datetime) -> None:
         memory = self._memory.get(key)
-        if memory is None or memory.prepared.trouble is not None:
-            return None
-        found = self._decider.decide_now(memory.prepared, now, _NO_CONTEXT)
-        return Decision(memory.prepared, now, found) if isinstance(found, Verdict) else None
+        if memory is not None and memory.prepared.trouble is None:
+            found = self._decider.decide_now(memory.prepared, now, _NO_CONTEXT)
+            memory.decision = Decision(memory.prepared, now, found) if isinstance(found, Verdict) else None
 
     def _fold(
         self, key: Key, memory: Memory, status: Mapping[str, Any], found: Verdict | Trouble, now: datetime

@@ -7,18 +7,42 @@ from datetime import datetime
 from typing import Final
 
 from .deciding import Prepared
+from .verdict import Verdict
 
-__all__ = ["WORDS_AT_ONCE", "WORDS_INTERVAL", "Memory"]
+__all__ = ["WORDS_AT_ONCE", "WORDS_INTERVAL", "Decision", "Memory"]
 
 WORDS_AT_ONCE: Final = 3.0
 WORDS_INTERVAL: Final = 300.0
 """Writes of an object that change nothing but a message: so many at once, and one more each so many seconds."""
 
 
+DECISION_SECONDS: Final = 60.0
+"""For how long a decision is good for another run: for the echo of its own write, and for other people's writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a pure schedule said at an instant."""
+
+    prepared: Prepared
+    at: datetime
+    verdict: Verdict
+
+    def holds(self, prepared: Prepared, now: datetime) -> bool:
+        """Whether it would say the same now: nothing was edited, and no instant came at which to decide again."""
+        ends = [instant for instant in (self.verdict.until, self.verdict.again) if instant is not None]
+        return (
+            prepared is self.prepared
+            and 0.0 <= (now - self.at).total_seconds() < DECISION_SECONDS
+            and all(now < end for end in ends)
+        )
+
+
 @dataclass(slots=True)
 class Memory:
     """One object.
 
+    :ivar decision: the last decision of a pure provider.
     :ivar said: what the provider last decided, and since when; None when it did not yet.
     :ivar troubled: how decisions fail, and since when on the monotonic clock; None while they do not.
     :ivar failures: how many have failed one after another.
@@ -27,6 +51,7 @@ class Memory:
     """
 
     prepared: Prepared
+    decision: Decision | None = None
     said: tuple[bool, datetime] | None = None
     troubled: tuple[tuple[str, str], float] | None = None
     failures: int = 0

@@ -34,7 +34,8 @@ from fivespot.providers.sdk.deciding import Prepared
 from fivespot.providers.sdk.environment import in_pod, settings_from
 from fivespot.providers.sdk.naming import metric_prefix, plural, short_names
 from fivespot.providers.sdk.readers import Readers, Target
-from fivespot.providers.sdk.together import Decision, Together
+from fivespot.providers.sdk.remembering import Decision
+from fivespot.providers.sdk.together import Together
 from fivespot.runtime.clock import LoopClock
 from fivespot.runtime.errors import ConfigError
 from fivespot.runtime.objects import GroupKind, Key, Resource
@@ -266,7 +267,7 @@ def test_a_value_that_stays_within_the_band_flips_nothing(values: list[float], o
             assert active is bool(before)
 
 
-HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
 
 
 def test_a_state_lasts_for_its_least_time() -> None:
@@ -305,38 +306,38 @@ def test_no_state_is_shorter_than_its_least_time(wishes: list[bool]) -> None:
 # Many at once --------------------------------------------------------------------------------------------------------
 
 
-def prepared() -> Prepared:
-    return Prepared("uid", 1)
-
-
 @pytest.mark.looptime
-async def test_all_that_are_due_are_decided_at_the_first_look_and_taken_once() -> None:
-    kept = {Key("ns", f"k{number}"): prepared() for number in range(5)}
-    asked: list[tuple[Key, datetime]] = []
-
-    def decide(key: Key, at: datetime) -> Decision | None:
-        asked.append((key, at))
-        return Decision(kept[key], at, Verdict(True, at + HOUR)) if key in kept else None
-
-    together = Together(LoopClock(NOON), decide)
-    keys = list(kept)
+async def test_all_that_are_due_are_decided_at_the_first_look_and_once() -> None:
+    asked: list[tuple[str, datetime]] = []
+    together = Together(LoopClock(NOON), lambda key, at: asked.append((key.name, at)))
+    keys = [Key("ns", f"k{number}") for number in range(6)]
     for number, key in enumerate(keys):
-        together.expect(key, NOON + timedelta(minutes=number))
-    together.expect(keys[0], NOON + timedelta(minutes=1))
+        together.expect(key, NOON + number * MINUTE)
+    together.expect(keys[0], NOON + MINUTE)
     together.expect(keys[4], None)
-    together.expect(Key("ns", "gone"), NOON)
     together.forget(keys[3])
-    now = NOON + timedelta(minutes=10)
+    now = NOON + 4 * MINUTE
     await together.decide_due(now)
-    assert sorted(key.name for key, _ in asked) == ["gone", "k0", "k1", "k2"]
+    assert sorted(asked) == [("k0", now), ("k1", now), ("k2", now)]
     await together.decide_due(now)
-    assert len(asked) == 4
-    found = together.take(keys[0], kept[keys[0]], now)
-    assert found is not None
-    assert found.at == now
-    assert together.take(keys[0], kept[keys[0]], now) is None
-    assert together.take(keys[1], prepared(), now) is None, "another spec"
-    assert together.take(keys[2], kept[keys[2]], now + HOUR) is None, "another change came since"
+    assert len(asked) == 3
+    together.expect(keys[0], NOON + MINUTE)
+    await together.decide_due(now)
+    assert len(asked) == 4, "it may be expected again"
+
+
+def test_a_decision_is_good_until_something_may_be_different() -> None:
+    spec = Prepared("uid", 1)
+    decision = Decision(spec, NOON, Verdict(True, NOON + 40 * SECOND))
+    assert decision.holds(spec, NOON)
+    assert decision.holds(spec, NOON + 39 * SECOND)
+    assert not decision.holds(spec, NOON + 40 * SECOND), "it changes then"
+    assert not decision.holds(Prepared("uid", 1), NOON), "read anew"
+    assert not decision.holds(spec, NOON - SECOND), "the clock was set"
+    endless = Decision(spec, NOON, Verdict(True, again=NOON + 30 * SECOND))
+    assert endless.holds(spec, NOON + 29 * SECOND)
+    assert not endless.holds(spec, NOON + 30 * SECOND), "it wants to look again"
+    assert not Decision(spec, NOON, Verdict(True)).holds(spec, NOON + HOUR)
 
 
 @pytest.mark.looptime
