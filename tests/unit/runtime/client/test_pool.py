@@ -216,6 +216,7 @@ async def test_connections_in_use_are_left_to_their_users_when_the_idle_ones_go(
         await transport.request(request())
         assert (await transport.request(request())).status == 200, "over a new connection"
         assert wire.connections == 3
+        [before] = transport._pools._retired
         send.set()
         assert (await watch.next()).type == "ADDED"
         with pytest.raises(WatchEnded) as ended:
@@ -223,8 +224,10 @@ async def test_connections_in_use_are_left_to_their_users_when_the_idle_ones_go(
         assert ended.value.reason is WatchEnd.CLEAN
         await watch.close()
         # What nobody uses any more is closed with the next request.
+        assert not before.session.closed
         await transport.request(request())
-        assert transport._pools._retired == []
+        assert before.session.closed
+        assert before not in transport._pools._retired
 
 
 async def test_closing_ends_connections_whose_other_side_answers_no_farewell() -> None:
