@@ -1,13 +1,14 @@
 """A server that has any number of objects without holding one of them: each is made when it is sent.
 
-It runs in a process of its own (``python -m benchmarks._server SCENE COUNT`` prints its URL), so that neither its
-processor time nor its memory is that of who reads from it. Lists come in pages or as a stream (KEP-3157), and show
-objects as they are made; a patch is remembered for the next answer about its object, and told on the watches.
+It runs in a process of its own (``python -m benchmarks._server SCENE COUNT [CERTIFICATE]`` prints its URL), so that
+neither its processor time nor its memory is that of who reads from it. Lists come in pages or as a stream (KEP-3157),
+and show objects as they are made; a patch is remembered for the next answer about its object, and told on the watches.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 import subprocess
 import sys
 from collections import defaultdict
@@ -33,9 +34,13 @@ Json = dict[str, Any]
 
 
 @contextmanager
-def serving(scene: str, count: int) -> Iterator[str]:
-    """The URL of a server with a scene of ``benchmarks._scenes`` of that size, in a process of its own."""
+def serving(scene: str, count: int, certificate: Path | None = None) -> Iterator[str]:
+    """The URL of a server with a scene of ``benchmarks._scenes`` of that size, in a process of its own.
+
+    :param certificate: file with certificate and key, for TLS.
+    """
     command = [sys.executable, "-m", "benchmarks._server", scene, str(count)]
+    command += [str(certificate)] if certificate else []
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -170,15 +175,19 @@ def _json(body: bytes, status: int = 200) -> web.Response:
     return web.Response(body=body, status=status, content_type="application/json")
 
 
-async def _serve(scene: str, count: int) -> None:
+async def _serve(scene: str, count: int, certificate: str = "") -> None:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", _Server(SCENES[scene](count)).handle)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    print(f"http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
+    context = None
+    if certificate:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate)
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    print(f"{'https' if context else 'http'}://127.0.0.1:{runner.addresses[0][1]}", flush=True)
     await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(_serve(sys.argv[1], int(sys.argv[2]), *sys.argv[3:]))

@@ -1,6 +1,6 @@
 """What the product costs on a real API server: start, memory, flips.
 
-Prints one JSON object. Absolute figures only mean something beside others of the same run on the same machine.
+Absolute figures only mean something beside others of the same run on the same machine.
 
 - cold start: process start to ready, and to every machine evaluated, with N machines present;
 - resident memory with 0 and with N machines;
@@ -10,11 +10,10 @@ Prints one JSON object. Absolute figures only mean something beside others of th
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import sys
 import time
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,8 @@ from controlplane.audit import WRITES, select
 from harness import MANAGER_USER, MANIFESTS, ManagerProcess, install
 from harness.providers import ProviderKind
 from harness.waiting import eventually
+
+from ._report import parser, report
 
 _MACHINE = ("5spot.finos.org/v1beta1", "ScheduledMachine")
 _NAMESPACES = 10
@@ -35,14 +36,23 @@ Json = dict[str, Any]
 
 def main() -> int:
     """Run and print."""
-    parser = argparse.ArgumentParser(prog="./dev bench machines", description=__doc__)
-    parser.add_argument("--machines", type=int, default=2000, metavar="N")
-    parser.add_argument("--flips", type=int, default=100, metavar="N", help="single flips to time")
-    given = parser.parse_args()
+    options = parser("machines", __doc__)
+    options.add_argument("--machines", type=int, default=2000, metavar="N")
+    options.add_argument("--flips", type=int, default=100, metavar="N", help="single flips to time")
+    given = options.parse_args()
     with ControlPlane(crds=read_crds(MANIFESTS / "crds")) as plane:
         install(plane)
-        print(json.dumps(_Run(plane, given.machines, given.flips).measure(), indent=1))
+        found = _Run(plane, given.machines, given.flips).measure()
+    report(given, f"{given.machines} machines", [{"what": name, "value": value} for name, value in _flat("", found)])
     return 0
+
+
+def _flat(prefix: str, found: Json) -> Iterator[tuple[str, Any]]:
+    for name, value in found.items():
+        if isinstance(value, dict):
+            yield from _flat(f"{prefix}{name} ", value)
+        else:
+            yield f"{prefix}{name}", value
 
 
 class _Run:

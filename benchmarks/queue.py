@@ -1,13 +1,12 @@
 """Work queue throughput: add, get and done of many keys with turns, priorities and metrics.
 
-Run ``python -m benchmarks.workqueue [keys]`` in the project directory. Besides absolute numbers it prints the ratio to
-a bare ``asyncio.Queue`` of the same keys in the same process, which is what can be compared between machines.
+Goal: 100,000 keys a second on a quiet machine. The ratio to a bare ``asyncio.Queue`` of the same keys in the same
+process is what can be compared between machines.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Awaitable, Callable
 
@@ -15,6 +14,8 @@ from fivespot.runtime.clock import SystemClock, system_chance
 from fivespot.runtime.objects import Key
 from fivespot.runtime.workqueue import WorkQueue
 from fivespot.runtime.workqueue.metrics import ObservableQueue
+
+from ._report import Row, parser, report
 
 NAMESPACES = 50
 PRIORITIES = 10
@@ -115,17 +116,20 @@ def rate(scenario: Callable[[list[Key]], Awaitable[None]], keys: list[Key]) -> f
 
 
 def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    keys = [Key(f"namespace-{index % NAMESPACES}", f"object-{index}") for index in range(count)]
+    options = parser("queue", __doc__)
+    options.add_argument("--keys", type=int, default=100_000, metavar="N")
+    given = options.parse_args()
+    keys = [Key(f"namespace-{index % NAMESPACES}", f"object-{index}") for index in range(given.keys)]
     floor = rate(bare, keys)
-    print(f"{'asyncio.Queue, no features':<34}{floor:>12,.0f} keys/s")
+    rows: list[Row] = [{"scenario": "asyncio.Queue, no features", "keys/s": floor, "of the bare queue": 1.0}]
     for name, scenario in (
         ("burst (add all, work all)", burst),
         ("steady (8 waiting workers)", steady),
         ("delay, event, work", delayed),
     ):
         found = rate(scenario, keys)
-        print(f"{name:<34}{found:>12,.0f} keys/s   {found / floor:.2f} of the bare queue")
+        rows.append({"scenario": name, "keys/s": found, "of the bare queue": found / floor})
+    report(given, f"{given.keys} keys in {NAMESPACES} namespaces; best of {ROUNDS}", rows)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from sys import intern
 from typing import Final
 
 import msgspec
@@ -64,13 +65,13 @@ def _by_schedule(change: Change) -> Iterable[str] | None:
     if _same_spec(change):
         return None
     schedule = read_references(change.body).schedule
-    return (schedule_value(change.head.namespace, schedule.kind, schedule.name),)
+    return (intern(schedule_value(change.head.namespace, schedule.kind, schedule.name)),)
 
 
 def _by_cluster(change: Change) -> Iterable[str] | None:
     if _same_spec(change):
         return None
-    return (f"{change.head.namespace}/{read_references(change.body).cluster}",)
+    return (intern(f"{change.head.namespace}/{read_references(change.body).cluster}"),)
 
 
 def _by_kind(change: Change) -> Iterable[str] | None:
@@ -78,7 +79,7 @@ def _by_kind(change: Change) -> Iterable[str] | None:
         return None
     spec, memory = read_references(change.body), read_children(change.body)
     kinds = [group_kind for _, group_kind, _ in named_kinds(spec, memory, None)]
-    return map(str, (GroupKind(names.PROVIDER_GROUP, spec.schedule.kind), *kinds))
+    return [intern(str(kind)) for kind in (GroupKind(names.PROVIDER_GROUP, spec.schedule.kind), *kinds)]
 
 
 def _same_spec(change: Change) -> bool:

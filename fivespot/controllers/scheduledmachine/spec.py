@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from sys import intern
 from typing import Any
 
 from fivespot.api import InvalidObject, validate_machine
@@ -123,4 +124,5 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    # Thousands of specs name the same few schedules, clusters and kinds.
+    return intern(value) if isinstance(value, str) else ""
