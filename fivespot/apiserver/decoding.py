@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from .body import decode
 from .cluster import Object
@@ -16,6 +18,7 @@ from .status import ApiFault, bad_request
 
 __all__ = ["Decoded", "read_object", "shape"]
 
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _GO_TYPES = {"string": "string", "integer": "int32", "number": "float64", "boolean": "bool"}
 
 
@@ -39,17 +42,27 @@ def read_object(request: Request, kind: Kind, served: Served, validation: str) -
     )
 
 
-def shape(body: Any, kind: Kind, served: Served, validation: str, complaints: list[str] | None = None) -> Decoded:
+def shape(
+    body: Any,
+    kind: Kind,
+    served: Served,
+    validation: str,
+    complaints: list[str] | None = None,
+    before: Mapping[str, Any] = _NOTHING,
+) -> Decoded:
     """Bring a decoded object into the shape of its kind.
 
     :param complaints: what is already known to be dropped.
+    :param before: an object in shape already; what is the same object in both is not looked at again.
     :raises ApiFault: 400.
     """
     _check_type(body, kind, served)
     unknown: list[str] = []
-    metadata = coerce(body, kind.kind, served.name, unknown)
+    metadata = coerce(body, kind.kind, served.name, unknown, before.get("metadata", _NOTHING))
     rest = {name: value for name, value in body.items() if name not in {"apiVersion", "kind", "metadata"}}
-    prune(rest, served.node, "", unknown)
+    new = {name: value for name, value in rest.items() if before.get(name) is not value}
+    prune(new, served.node, "", unknown)
+    rest = {name: value for name, value in rest.items() if name in new or before.get(name) is value}
     dropped = [*(complaints or ()), *(f'unknown field "{path}"' for path in sorted(unknown))]
     if dropped and validation == "Strict":
         raise bad_request(_unhandled(kind, served, f"strict decoding error: {', '.join(dropped)}"))

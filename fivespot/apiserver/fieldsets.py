@@ -6,7 +6,9 @@ list with keys, ``v:"x"`` for an item of a set.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -27,9 +29,12 @@ __all__ = [
 ]
 
 Path = tuple[str, ...]
-FieldSet = set[Path]
+FieldSet = AbstractSet[Path]
 
+_REMEMBERED: Final = 2048
+"""Sets kept in both forms. Objects of one kind that the same clients write mostly have the same few."""
 _OPEN: Final = Node(raw={}, preserve=True)
+_ABSENT: Final = object()
 
 
 class Changes:
@@ -38,9 +43,9 @@ class Changes:
     __slots__ = ("added", "modified", "removed")
 
     def __init__(self) -> None:
-        self.added: FieldSet = set()
-        self.modified: FieldSet = set()
-        self.removed: FieldSet = set()
+        self.added: set[Path] = set()
+        self.modified: set[Path] = set()
+        self.removed: set[Path] = set()
 
     @property
     def any(self) -> bool:
@@ -52,12 +57,17 @@ def decode_fields(raw: Any) -> FieldSet:
 
     :raises ValueError: it is not one.
     """
-    found: FieldSet = set()
-    _decode(raw, (), found)
-    return found
+    return _decoded(msgspec.json.encode(raw))
 
 
-def _decode(raw: Any, path: Path, found: FieldSet) -> None:
+@lru_cache(maxsize=_REMEMBERED)
+def _decoded(raw: bytes) -> FieldSet:
+    found: set[Path] = set()
+    _decode(msgspec.json.decode(raw), (), found)
+    return frozenset(found)
+
+
+def _decode(raw: Any, path: Path, found: set[Path]) -> None:
     if not isinstance(raw, dict):
         raise ValueError("fieldsV1 must consist of objects")
     if not raw and path:
@@ -71,8 +81,14 @@ def _decode(raw: Any, path: Path, found: FieldSet) -> None:
             raise ValueError(f"missing prefix in path element {name!r}")
 
 
-def encode_fields(paths: Iterable[Path]) -> dict[str, Any]:
+def encode_fields(paths: FieldSet) -> dict[str, Any]:
     """The FieldsV1 value of a set of paths."""
+    value: dict[str, Any] = msgspec.json.decode(_encoded(frozenset(paths)))
+    return value
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _encoded(paths: frozenset[Path]) -> bytes:
     root: dict[str, Any] = {}
     for path in sorted(paths):
         level = root
@@ -80,7 +96,7 @@ def encode_fields(paths: Iterable[Path]) -> dict[str, Any]:
             level = level.setdefault(name, {})
         level["."] = {}
     _trim(root)
-    return root
+    return msgspec.json.encode(root)
 
 
 def _trim(level: dict[str, Any]) -> None:
@@ -137,23 +153,24 @@ def parts(value: Any, node: Node) -> Iterator[tuple[str, Any, Node]]:
 
 def applied_set(value: Any, node: Node) -> FieldSet:
     """The fields that a configuration states: its leaves, and the items of its lists with identities."""
-    found: FieldSet = set()
+    found: set[Path] = set()
     _leaves(value, node, (), found)
     return found
 
 
-def _leaves(value: Any, node: Node, path: Path, found: FieldSet) -> None:
+def _leaves(value: Any, node: Node, path: Path, found: set[Path]) -> None:
     if not is_granular(value, node) or (value == {} and path):
         # An empty map is stated; an empty list of items with identities states nothing.
         found.add(path)
         return
-    if path and path[-1].startswith("k:"):
+    if path and (path[-1].startswith("k:") or node is _OPEN):
+        # Items of lists with keys are stated themselves, and so are maps that no schema describes.
         found.add(path)
     for name, inner, below in parts(value, node):
         _leaves(inner, below, (*path, name), found)
 
 
-def everything(value: Any, node: Node, path: Path, found: FieldSet) -> None:
+def everything(value: Any, node: Node, path: Path, found: set[Path]) -> None:
     """All paths of a value, containers included."""
     if path:
         found.add(path)
@@ -176,6 +193,9 @@ def _compare(old: Any, new: Any, node: Node, path: Path, changes: Changes) -> No
         if old != new or type(old) is not type(new):
             _replaced(old, new, node, path, changes)
         return
+    if isinstance(new, dict):
+        _compare_members(old, new, node, path, changes)
+        return
     before = {name: (inner, below) for name, inner, below in parts(old, node)}
     for name, inner, below in parts(new, node):
         known = before.pop(name, None)
@@ -187,9 +207,23 @@ def _compare(old: Any, new: Any, node: Node, path: Path, changes: Changes) -> No
         everything(inner, below, (*path, name), changes.removed)
 
 
+def _compare_members(old: dict[str, Any], new: dict[str, Any], node: Node, path: Path, changes: Changes) -> None:
+    for name, inner in new.items():
+        known = old.get(name, _ABSENT)
+        if known is inner:
+            continue
+        if known is _ABSENT:
+            everything(inner, child(node, name), (*path, f"f:{name}"), changes.added)
+        elif known != inner or type(known) is not type(inner):
+            _compare(known, inner, child(node, name), (*path, f"f:{name}"), changes)
+    for name, inner in old.items():
+        if name not in new:
+            everything(inner, child(node, name), (*path, f"f:{name}"), changes.removed)
+
+
 def _replaced(old: Any, new: Any, node: Node, path: Path, changes: Changes) -> None:
-    gone: FieldSet = set()
-    come: FieldSet = set()
+    gone: set[Path] = set()
+    come: set[Path] = set()
     everything(old, node, path, gone)
     everything(new, node, path, come)
     changes.modified |= gone & come

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from .fieldsets import FieldSet, compare, decode_fields, encode_fields
@@ -56,6 +57,7 @@ class Manager:
 Managers = dict[Owner, Manager]
 
 
+@lru_cache(maxsize=256)
 def with_metadata(node: Node) -> Node:
     """The schema of whole objects."""
     return Node(raw=node.raw, preserve=node.preserve, properties={**node.properties, "metadata": METADATA})
@@ -117,8 +119,9 @@ def track_update(old: Mapping[str, Any], new: dict[str, Any], node: Node, owner:
     """
     metadata = new["metadata"]
     given = metadata.get("managedFields")
-    managers = read_managers(metadata if given is not None else old.get("metadata", {}))
-    if old.get("metadata") and not managers:
+    known = old.get("metadata", {})
+    managers = read_managers(metadata if given is not None else known)
+    if known and not managers:
         # Like the real server: an object that nobody is recorded for stays so until the first apply.
         metadata.pop("managedFields", None)
         return
@@ -128,7 +131,7 @@ def track_update(old: Mapping[str, Any], new: dict[str, Any], node: Node, owner:
         if other != owner and (touched or changes.removed):
             manager.fields = manager.fields - touched - changes.removed
     held = managers.get(owner)
-    own = ((held.fields if held else set()) | touched) - changes.removed
+    own = ((held.fields if held else frozenset()) | touched) - changes.removed
     if own:
         if held is None or own != held.fields:
             managers[owner] = Manager(own, now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from .names import is_path_segment, label_problem, qualified_problem, subdomain_problem, value_problem
@@ -69,15 +70,19 @@ METADATA_SCHEMA: Final[Mapping[str, Any]] = {
 }
 
 NODE: Final = compile_schema(METADATA_SCHEMA)
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _IMMUTABLE: Final = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 _ANNOTATIONS_LIMIT: Final = 256 * 1024
 
 
-def coerce(body: dict[str, Any], kind: str, version: str, unknown: list[str]) -> dict[str, Any]:
+def coerce(
+    body: dict[str, Any], kind: str, version: str, unknown: list[str], before: Mapping[str, Any] = _NOTHING
+) -> dict[str, Any]:
     """Bring the metadata of a decoded object into shape, in place: typed, known, without empty parts.
 
     :param unknown: gets the paths of what is not known.
+    :param before: metadata in shape already; members that are the same objects in both are not looked at again.
     :raises ApiFault: 400, a member has the wrong type.
     """
     given = body.get("metadata")
@@ -85,14 +90,18 @@ def coerce(body: dict[str, Any], kind: str, version: str, unknown: list[str]) ->
         given = {}
     if not isinstance(given, dict):
         raise bad_request(_unhandled(kind, version, f"cannot unmarshal {show(given)} into Go struct field .metadata"))
-    prune(given, NODE, "metadata", unknown)
+    new = {name: value for name, value in given.items() if before.get(name) is not value}
+    prune(new, NODE, "metadata", unknown)
+    for name in [name for name in given if name not in new and before.get(name) is not given[name]]:
+        del given[name]
     for name in [name for name, value in given.items() if value is None]:
         del given[name]
     for name in ("labels", "annotations"):
         words = given.get(name)
         if isinstance(words, dict):
             given[name] = {key: "" if value is None else value for key, value in words.items()}
-    wrong = [cause for cause in validate(given, NODE, "metadata") if cause.reason == "FieldValueTypeInvalid"]
+    new = {name: given[name] for name in new if name in given}
+    wrong = [cause for cause in validate(new, NODE, "metadata") if cause.reason == "FieldValueTypeInvalid"]
     if wrong:
         raise bad_request(_unhandled(kind, version, f"json: cannot unmarshal: {wrong[0].message}"))
     for name in [name for name, value in given.items() if value in ({}, [], "")]:

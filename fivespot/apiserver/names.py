@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 __all__ = [
@@ -58,6 +59,7 @@ def label_problem(text: str) -> str:
     return "" if LABEL.fullmatch(text) else _LABEL_WORDS
 
 
+@lru_cache(maxsize=4096)
 def qualified_problem(text: str) -> str:
     """What is wrong with a qualified name such as ``example.com/team``, "" when nothing is."""
     prefix, slash, name = text.rpartition("/")
@@ -80,6 +82,7 @@ def qualified_problem(text: str) -> str:
     return "" if _NAME_PART.fullmatch(name) else _NAME_WORDS
 
 
+@lru_cache(maxsize=4096)
 def value_problem(text: str) -> str:
     """What is wrong with the value of a label, "" when nothing is."""
     if len(text) > 63:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from .status import not_acceptable
@@ -31,7 +32,8 @@ class _Range:
         return self.media in {"application/json", "application/*", "*/*"}
 
 
-def _ranges(accept: str) -> list[_Range]:
+@lru_cache(maxsize=256)
+def _ranges(accept: str) -> tuple[_Range, ...]:
     found = []
     for number, part in enumerate(accept.split(",")):
         media, *given = (piece.strip() for piece in part.split(";"))
@@ -43,7 +45,7 @@ def _ranges(accept: str) -> list[_Range]:
         if media and weight > 0:
             found.append((-weight, number, _Range(media.lower(), parameters)))
     found.sort(key=lambda item: item[:2])
-    return [each for _, _, each in found]
+    return tuple(each for _, _, each in found)
 
 
 def form_of(accept: str, *, single: bool) -> Form:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Final
 
+import msgspec
+
 from .body import decode_patch, media_type
 from .cluster import Object
 from .schema import Node
@@ -70,9 +72,25 @@ def _json_patch(current: Object, patch: Any) -> Any:
     pointers = import_module("jsonpointer")
     misfits = (library.JsonPatchException, pointers.JsonPointerException)
     try:
-        return library.JsonPatch(patch).apply(current, in_place=False)
+        return library.JsonPatch(patch).apply(_copied(current, patch), in_place=True)
     except (*misfits, TypeError, LookupError, ValueError, AttributeError):
         raise rejected() from None
+
+
+def _copied(current: Object, patch: list[Any]) -> Object:
+    """The object with a copy of every member that the operations name, so that the others can be shared.
+
+    Copied by way of JSON: that takes a fraction of the time of a deep copy.
+    """
+    named = {
+        str(operation[pointer]).partition("/")[2].partition("/")[0].replace("~1", "/").replace("~0", "~")
+        for operation in patch
+        if isinstance(operation, dict)
+        for pointer in ("path", "from")
+        if pointer in operation
+    }
+    copies = {name: msgspec.json.decode(msgspec.json.encode(current[name])) for name in named if name in current}
+    return {**current, **copies}
 
 
 def merge(current: Any, patch: Any) -> Any:

@@ -159,7 +159,7 @@ class Resources:
         def change(old: Object) -> Object:
             new = apply_patch(old, request.body, media, node)
             try:
-                decoded = shape(new, kind, served, options.validation) if isinstance(new, dict) else None
+                decoded = shape(new, kind, served, options.validation, before=old) if isinstance(new, dict) else None
             except ApiFault as fault:
                 raise _unfit(new, fault.message) from None
             if decoded is None:
