@@ -211,10 +211,11 @@ def test_without_its_crds_the_manager_waits_and_says_so_and_works_once_they_are_
 
         # One after the other: the readiness names what is left.
         definitions = {crd["spec"]["names"]["kind"]: crd for crd in read_crds(MANIFESTS / "crds")}
-        plane.install_crds([definitions["TimeBasedSpotSchedule"]])
-        eventually(lambda: "timebasedspotschedules" not in probe(manager, "/readyz")[1], 30, what="one is read")
+        machines = definitions.pop("ScheduledMachine")
+        plane.install_crds(definitions.values())
+        eventually(lambda: "spotschedules.5spot" not in probe(manager, "/readyz")[1], 30, what="schedules are read")
         assert waits_for(manager, "scheduledmachines")[0] == 503
-        plane.install_crds([definitions["ScheduledMachine"]])
+        plane.install_crds([machines])
         manager.wait_ready()
         works(plane)
         assert manager.exit_code is None
@@ -223,7 +224,7 @@ def test_without_its_crds_the_manager_waits_and_says_so_and_works_once_they_are_
         crd = ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "scheduledmachines.5spot.finos.org")
         plane.api.delete(*crd)
         eventually(lambda: plane.api.find(*crd) is None, 30, what="it is gone")
-        plane.install_crds([definitions["ScheduledMachine"]])
+        plane.install_crds([machines])
         manager.wait_ready()
         plane.api.patch(
             "spotschedules.5spot.finos.org/v1alpha1",
