@@ -121,10 +121,31 @@ def merge_typed(current: Any, stated: Any, node: Node) -> Any:
         for name, value in stated.items():
             merged[name] = merge_typed(current[name], value, child(node, name)) if name in current else value
         return merged
-    known = items_by_element(current, node)
-    for name, item in items_by_element(stated, node).items():
-        known[name] = merge_typed(known[name], item, node.items or node) if name in known else item
-    return list(known.values())
+    return _merge_lists(items_by_element(current, node), items_by_element(stated, node), node.items or node)
+
+
+def _merge_lists(current: Mapping[str, Any], stated: Mapping[str, Any], node: Node) -> list[Any]:
+    """Items of both: the stated ones in their order, the others between them where they were."""
+    left, right = list(current), list(stated)
+    shared = [name for name in right if name in current]
+    merged: dict[str, Any] = {}
+    while left or right:
+        if left and left[0] in merged:
+            left.pop(0)
+        elif left and left[0] not in stated:
+            name = left.pop(0)
+            merged[name] = current[name]
+        elif left and right and left[0] != right[0] and shared and left[0] != shared[0]:
+            # Shared, but another shared one is stated before it.
+            left.pop(0)
+        elif right:
+            name = right.pop(0)
+            merged[name] = merge_typed(current[name], stated[name], node) if name in current else stated[name]
+            if shared and name == shared[0]:
+                shared.pop(0)
+        else:
+            left.pop(0)
+    return list(merged.values())
 
 
 def _remove(value: Any, dropped: FieldSet, mine: FieldSet, others: FieldSet, node: Node) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import ssl
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -18,6 +20,12 @@ __all__ = ["HttpFront"]
 
 _LINE_LIMIT: Final = 256 * 1024
 """Bytes of the request line: label selectors grow long."""
+_KEEP_ALIVE: Final = 3600.0
+_STOP: Final = 1.0
+_TIMEOUT: Final = "timeoutSeconds"
+_SENSIBLE: Final = re.compile("[0-9]{1,9}")
+_WATCH: Final = 2700
+"""Seconds that a watch lasts which did not say how long, where they have to be counted here."""
 
 
 class HttpFront:
@@ -25,12 +33,21 @@ class HttpFront:
 
     :param host: loopback unless told otherwise: there is no authorization behind it.
     :param port: 0 chooses a free one; :attr:`url` tells it.
+    :param speed: how much faster than real time the running loop's clock goes. Clients count real seconds, so the
+        seconds that they ask for, and those after which their connections end, are multiplied by it.
     """
 
     def __init__(
-        self, server: ApiServer, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
+        self,
+        server: ApiServer,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+        speed: float = 1.0,
     ) -> None:
         self._server = server
+        self._speed = speed
         self._host = host
         self._port = port
         self._tls = tls
@@ -44,8 +61,9 @@ class HttpFront:
             max_line_size=_LINE_LIMIT,
             max_field_size=_LINE_LIMIT,
             access_log=None,
+            keepalive_timeout=_KEEP_ALIVE * self._speed,
         )
-        self._runner = web.ServerRunner(front, shutdown_timeout=1.0)
+        self._runner = web.ServerRunner(front, shutdown_timeout=_STOP * self._speed)
         await self._runner.setup()
         try:
             site = web.TCPSite(self._runner, self._host, self._port, ssl_context=self._tls)
@@ -72,13 +90,29 @@ class HttpFront:
         path, _, query = request.raw_path.partition("?")
         headers = {name.lower(): value for name, value in request.headers.items()}
         try:
-            response = await self._server.handle(Request(request.method, path, parse_query(query), headers, body))
+            asked = self._in_our_time(parse_query(query))
+            response = await self._server.handle(Request(request.method, path, asked, headers, body))
         except DisconnectedError:
             _abort(request)
             return web.Response()
         if isinstance(response.body, bytes):
             return _whole(response)
         return await _streamed(request, response, response.body)
+
+    def _in_our_time(self, query: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+        if self._speed == 1:
+            return query
+        names = {name for name, _ in query}
+        asked = [(name, self._stretched(value) if name == _TIMEOUT else value) for name, value in query]
+        if "watch" in names and _TIMEOUT not in names:
+            asked.append((_TIMEOUT, self._stretched("0")))
+        return asked
+
+    def _stretched(self, seconds: str) -> str:
+        # Whatever is no sensible number is for the server to refuse; 0 asks for nothing.
+        if not _SENSIBLE.fullmatch(seconds):
+            return seconds
+        return str(round((int(seconds) or _WATCH) * self._speed))
 
 
 async def _read(request: web.BaseRequest) -> bytes | None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["apiserver"]
 
+_TOKEN: Final = "anyone"  # noqa: S105 - it opens nothing
+"""Everybody is let in; without one, clients complain that they have no credentials."""
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -57,7 +59,7 @@ async def _serve(port: int, path: Path | None, *, with_crds: bool) -> None:
             async with HttpFront(server, port=port) as front:
                 if path is not None:
                     try:
-                        write_kubeconfig(path, kubeconfig(front.url))
+                        write_kubeconfig(path, kubeconfig(front.url, token=_TOKEN))
                     except OSError as error:
                         raise ConfigError(f"--kubeconfig {path}: {error.strerror or error}") from error
                 click.echo(f"export KUBECONFIG={path}" if path is not None else front.url)

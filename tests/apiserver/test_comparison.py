@@ -176,7 +176,9 @@ class Comparison(RuleBasedStateMachine):
 
     @rule(name=NAMES, spec=PATCHES, metadata=METADATA, status=st.booleans())
     def merge(self, name: str, spec: Any, metadata: Any, status: bool) -> None:
-        patch = {"spec": spec, "metadata": metadata, "status": {"seen": spec.get("size")}}
+        patch: dict[str, Any] = {"metadata": metadata, "status": {"seen": spec.get("size")}}
+        if not status:
+            patch["spec"] = spec
         suffix = "/status" if status else ""
         self.both("PATCH", name, patch, suffix, content="application/merge-patch+json")
 
@@ -190,7 +192,7 @@ class Comparison(RuleBasedStateMachine):
         # Something of its own in each: what the real server leaves of a part that it emptied is not to be copied.
         spec["map"] = {**spec.get("map", {}), manager: "1"}
         query = {"fieldManager": manager, **({"force": "true"} if force else {})}
-        body = self.body(name, spec, metadata)
+        body = self.body(name, spec, {key: value for key, value in metadata.items() if value})
         self.both("PATCH", name, body, content="application/apply-patch+yaml", query=query)
 
     @rule(name=NAMES, precondition=st.booleans())
@@ -215,6 +217,8 @@ class Comparison(RuleBasedStateMachine):
             target.create(self.paths[number], defined.body("end", {"size": 1})).ok()
             streams.append(self._events(target, defined, number))
             target.delete(f"{NAMESPACES}/{self.paths[number].split('/')[5]}")
+        short = [[(type_, body["metadata"]["name"]) for type_, body in stream] for stream in streams]
+        assert short[0] == short[1]
         assert streams[0] == streams[1]
 
     def _events(self, target: Target, defined: Defined, number: int) -> list[Any]:

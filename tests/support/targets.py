@@ -331,7 +331,7 @@ class EmbeddedServer:
         self._stop = asyncio.Event()
         async with ApiServer(**self._options) as self.server, HttpFront(self.server) as front:
             self.url = front.url
-            write_kubeconfig(self.config, kubeconfig(front.url))
+            write_kubeconfig(self.config, kubeconfig(front.url, token="anyone"))
             self._ready.set()
             await self._stop.wait()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import NoneType
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +15,15 @@ from .node import Node
 
 __all__ = ["ABSENT", "BLOCKED", "is_blocking", "lists_alike", "validate"]
 
+_JSON_TYPES: Final[Mapping[type, str]] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+    NoneType: "null",
+}
 ABSENT: Final = object()
 """Stands for the value before where there was none."""
 
@@ -54,12 +65,17 @@ def _check(value: Any, node: Node, path: str, old: Any, causes: list[Cause]) -> 
     if not _fits(value, found, node):
         causes.append(_wrong_type(path, _wanted(node), found))
         return
-    _check_plain(value, node, path, causes)
     if found == "object":
+        if node.enum:
+            _check_plain(value, node, path, causes)
         _check_object(value, node, path, old, causes)
-    elif found == "array":
-        _check_array(value, node, path, old, causes)
-    _check_junctions(value, node, path, causes)
+    else:
+        if node.enum or node.limits or node.format or node.pattern is not None:
+            _check_plain(value, node, path, causes)
+        if found == "array":
+            _check_array(value, node, path, old, causes)
+    if node.all_of or node.any_of or node.one_of or node.negated is not None:
+        _check_junctions(value, node, path, causes)
 
 
 def _same(old: Any, new: Any) -> bool:
@@ -69,17 +85,7 @@ def _same(old: Any, new: Any) -> bool:
 
 def json_type(value: Any) -> str:
     """The JSON type of a decoded value."""
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int):
-        return "integer"
-    if isinstance(value, float):
-        return "number"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, list):
-        return "array"
-    return "null" if value is None else "object"
+    return _JSON_TYPES[type(value)]
 
 
 def _wanted(node: Node) -> str:
@@ -165,20 +171,22 @@ def _check_number(value: float, node: Node, path: str, causes: list[Cause]) -> N
 
 
 def _check_object(value: dict[str, Any], node: Node, path: str, old: Any, causes: list[Cause]) -> None:
-    limits = node.limits
-    if (most := limits.get("maxProperties")) is not None and len(value) > most:
-        words = f"Too many: {len(value)}: must have at most {most} items"
-        causes.append(Cause(path, "FieldValueTooMany", words))
-    if (least := limits.get("minProperties")) is not None and len(value) < least:
-        causes.append(_bad(path, value, f"should have at least {least} properties"))
-    causes.extend(
+    if limits := node.limits:
+        if (most := limits.get("maxProperties")) is not None and len(value) > most:
+            words = f"Too many: {len(value)}: must have at most {most} items"
+            causes.append(Cause(path, "FieldValueTooMany", words))
+        if (least := limits.get("minProperties")) is not None and len(value) < least:
+            causes.append(_bad(path, value, f"should have at least {least} properties"))
+    causes.extend([
         Cause(_join(path, name), "FieldValueRequired", "Required value") for name in node.required if name not in value
-    )
-    before = old if isinstance(old, dict) else None
+    ])  # fmt: skip
+    before: dict[str, Any] = old if isinstance(old, dict) else {}
     for name, member in value.items():
         inner = node.properties.get(name) or node.additional
         if inner is not None:
-            _check(member, inner, _join(path, name), ABSENT if before is None else before.get(name, ABSENT), causes)
+            known = before.get(name, ABSENT)
+            if known is not member:
+                _check(member, inner, _join(path, name), known, causes)
         elif node.closed:
             causes.append(Cause(_join(path, name), "FieldValueForbidden", f"Forbidden: {path} in body is closed"))
 
