@@ -60,7 +60,9 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 def clean(text: str, limit: int) -> str:
     """One line without control or unprintable characters, of at most ``limit`` UTF-8 bytes."""
     # Cut first, so that the work does not depend on how much a provider wrote.
-    visible = "".join(c if c.isprintable() else " " for c in text[:limit])
+    visible = text[:limit]
+    if not visible.isprintable():
+        visible = "".join(c if c.isprintable() else " " for c in visible)
     line = " ".join(visible.split())
     return line.encode("utf-8", "ignore")[:limit].decode("utf-8", "ignore")
 
