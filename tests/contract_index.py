@@ -202,6 +202,7 @@ INDEX: dict[str, Entries] = {
         *_in(
             "tests/e2e/test_phases.py",
             "test_b1_6_b7_1_a_machine_that_vanished_is_told_and_replaced_once_what_it_owned_is_gone",
+            "test_b1_6_b7_1_a_machine_whose_objects_vanish_before_it_began_is_made_anew",
         ),
         *_in(
             "tests/server/contract/test_b1_lost.py",
@@ -722,6 +723,7 @@ INDEX: dict[str, Entries] = {
             "tests/e2e/test_phases.py",
             "test_b1_3_b7_1_a_machine_that_somebody_deletes_is_drained_and_replaced_after_a_wait",
             "test_b1_6_b7_1_a_machine_that_vanished_is_told_and_replaced_once_what_it_owned_is_gone",
+            "test_b1_6_b7_1_a_machine_whose_objects_vanish_before_it_began_is_made_anew",
         ),
         *_in(
             "tests/server/contract/test_b1_b7_waiting.py",

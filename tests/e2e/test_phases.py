@@ -44,6 +44,29 @@ def test_b1_6_b7_1_a_machine_that_vanished_is_told_and_replaced_once_what_it_own
     assert len(scene.present()) == 3
 
 
+def test_b1_6_b7_1_a_machine_whose_objects_vanish_before_it_began_is_made_anew(world: World) -> None:
+    """Cluster API waits for them for ever, and nobody else would make them again."""
+    scene = LiveScene(world, world.namespace("unbegun"))
+    scene.create(script={"create": "Never"})
+    scene.until(lambda: _phase(scene) == "Provisioning", what="the Machine waits for its infrastructure")
+    before = scene.machine()
+    scene.api.delete(*scene.infrastructure, scene.name, scene.namespace)
+    scene.until(lambda: _uid(scene) not in {"", before["metadata"]["uid"]}, BRAKE, what="another Machine")
+    assert scene.status["replacements"]["count"] == 1
+    scene.rescript(create="Succeed")
+    scene.wait_ready()
+
+
+def _phase(scene: LiveScene) -> str:
+    phase: str = (scene.find_machine() or {}).get("status", {}).get("phase", "")
+    return phase
+
+
+def _uid(scene: LiveScene) -> str:
+    uid: str = (scene.find_machine() or {}).get("metadata", {}).get("uid", "")
+    return uid
+
+
 def test_b1_9_b1_13_b1_20_disabling_takes_grace_in_which_nothing_is_touched(world: World) -> None:
     scene = LiveScene(world, world.namespace("grace"))
     machine = scene.run(gracefulShutdownTimeout="1h")

@@ -37,7 +37,18 @@ def decide_up(s: Snapshot, belief: Belief, want: Want) -> Plan:
         if machine.deleting:
             return _deleting(s, belief, want, machine)
         if machine.remediate:
-            return _remediate(s, belief, want, machine)
+            return _replace(
+                s,
+                belief,
+                machine,
+                Reason.REMEDIATING,
+                "a MachineHealthCheck found the machine unhealthy; it is deleted and replaced",
+                "Remediated",
+            )
+        missing = _missing(s, machine)
+        if missing and belief.may_begin:
+            message = f"{missing} is gone before there was a machine; the Machine is deleted and replaced"
+            return _replace(s, belief, machine, Reason.MACHINE_DELETING, message, "Lost")
         return _active(s, belief, want, machine)
     if s.world.machine is not None:
         message = (
@@ -67,7 +78,30 @@ def _deleting(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> 
     )
 
 
-def _remediate(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Plan:
+def _missing(s: Snapshot, machine: MachineView) -> str:
+    """What the Machine cannot begin without and nobody will make again; "" when nothing is known to be missing.
+
+    B1.6. Where the name is used again at once, Cluster API may take the new objects for those of the Machine before,
+    as long as it has not seen that one go: it adopts them for it, and they are deleted with it.
+    """
+    template_of = {machine.bootstrap: s.spec.bootstrap, machine.infrastructure: s.spec.infrastructure}
+    needed = {"": template_of, "Pending": template_of, "Provisioning": {machine.infrastructure: s.spec.infrastructure}}
+    if machine.provider_id or machine.node or s.world.children_known is not Known.YES:
+        return ""
+    # That its kind is not served says nothing about an object.
+    if s.world.templates.usable is not Known.YES:
+        return ""
+    present = {child.group_kind for child in s.world.children}
+    for ref, template in needed.get(machine.phase, {}).items():
+        readable = ref is not None and template is not None and ref.group_kind == template.group_kind
+        if ref is not None and readable and ref.name == s.head.name and ref.group_kind not in present:
+            return f"{ref.group_kind.kind} {ref.name}"
+    return ""
+
+
+def _replace(s: Snapshot, belief: Belief, machine: MachineView, reason: Reason, message: str, replacement: str) -> Plan:
+    """Delete the Machine; the next one comes under the brake (B7)."""
+    want = Want.ACTIVE
     refused = known_refusal(s, belief, want)
     if refused is not None:
         return refused
@@ -76,14 +110,14 @@ def _remediate(s: Snapshot, belief: Belief, want: Want, machine: MachineView) ->
         want,
         belief,
         Phase.SHUTTING_DOWN,
-        Reason.REMEDIATING,
-        "a MachineHealthCheck found the machine unhealthy; it is deleted and replaced",
+        reason,
+        message,
         steps=(DeleteMachine(machine),),
         machine=machine,
         bootstrap=child_in(s, Slot.BOOTSTRAP),
         infrastructure=child_in(s, Slot.INFRASTRUCTURE),
         replaced=replaced,
-        replacement="Remediated" if counted else "",
+        replacement=replacement if counted else "",
     )
 
 

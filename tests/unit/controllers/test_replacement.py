@@ -10,19 +10,23 @@ import pytest
 
 from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.memory import Replaced
-from fivespot.controllers.scheduledmachine.model import Answers
-from fivespot.controllers.scheduledmachine.plan import CreateChildren
+from fivespot.controllers.scheduledmachine.model import Answers, Known, Slot, TemplateState
+from fivespot.controllers.scheduledmachine.plan import CreateChildren, DeleteMachine
 from unit.controllers.build import (
+    BLIND,
     DOWN,
     NOW,
     UP,
+    adopted,
     after,
     at,
+    child,
     judged,
     machine,
     machine_ref,
     memory,
     ready_machine,
+    refusal,
     snapshot,
     spec,
     steps,
@@ -91,3 +95,76 @@ def test_b7_1_a_clock_that_was_set_back_does_not_stretch_the_wait() -> None:
 def test_b7_1_a_brake_without_a_time_holds_nothing() -> None:
     stored = {"replacements": {"count": 3, "uid": "m-0"}}
     assert steps(decide(snapshot(UP, memory=memory(**stored))), CreateChildren)
+
+
+BOOTSTRAP, INFRASTRUCTURE = adopted()
+
+
+@pytest.mark.parametrize(
+    ("phase", "children", "named"),
+    [
+        ("", (INFRASTRUCTURE,), "StandInBootstrap web-1"),
+        ("Pending", (), "StandInBootstrap web-1"),
+        ("Pending", (BOOTSTRAP,), "StandInMachine web-1"),
+        ("Provisioning", (BOOTSTRAP,), "StandInMachine web-1"),
+        ("Provisioning", (), "StandInMachine web-1"),
+    ],
+)
+def test_b1_6_a_machine_whose_objects_are_gone_before_it_began_is_deleted_and_replaced(
+    phase: str, children: Any, named: str
+) -> None:
+    found = machine(phase=phase)
+    plan, stored = judged(snapshot(UP, machine=found, children=children, memory=memory(**braked(1, hours=1))))
+    assert plan.steps == (DeleteMachine(found),)
+    assert named in plan.message
+    assert (stored["phase"], stored["replacements"]["count"], plan.replacement) == ("ShuttingDown", 2, "Lost")
+    # Counted once, also when the deletion has to be asked for again and while it goes on.
+    again = snapshot(UP, machine=machine(phase=phase, deleting=True), children=children, memory=memory(stored))
+    assert judged(again)[1]["replacements"]["count"] == 2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"machine": machine(phase="Provisioning"), "children": (INFRASTRUCTURE,)},
+        {"machine": machine(phase="Provisioned"), "children": ()},
+        {"machine": machine(phase="Running"), "children": ()},
+        {"machine": machine(phase="Pending", provider_id="x://1"), "children": ()},
+        {"machine": machine(phase="Pending", node="node-1"), "children": ()},
+        {"machine": machine(phase="Pending"), "children": (child(Slot.BOOTSTRAP, deleting=True), INFRASTRUCTURE)},
+        {"machine": machine(phase="Pending"), "children": (child(Slot.BOOTSTRAP, ours=False), INFRASTRUCTURE)},
+        {"machine": machine(phase="Pending"), "children": (), "children_known": Known.UNKNOWN},
+        {"machine": machine(phase="Pending"), "children": (), "templates": TemplateState(Known.NO, "not installed")},
+        {"machine": machine(phase="Pending"), "children": (), "templates": TemplateState(Known.UNKNOWN, "not read")},
+        {"machine": machine(phase="Pending", bootstrap=None), "children": (INFRASTRUCTURE,)},
+        {"machine": machine(phase="Pending"), "children": (), "spec": spec(bootstrap=None, infrastructure=None)},
+    ],
+    ids=[
+        "data-were-made",
+        "provisioned",
+        "running",
+        "has-provider-id",
+        "has-node",
+        "still-going",
+        "somebody-elses",
+        "not-read",
+        "kind-not-served",
+        "kind-unknown",
+        "data-given",
+        "template-unreadable",
+    ],
+)
+def test_b1_2_a_machine_that_runs_or_may_yet_begin_is_left_alone(changes: dict[str, Any]) -> None:
+    plan = decide(snapshot(UP, **changes))
+    assert not steps(plan, DeleteMachine)
+    assert plan.phase == "Active"
+
+
+def test_a15_b1_6_nothing_is_deleted_that_could_not_be_made_again_now() -> None:
+    s = snapshot(BLIND, machine=machine(phase="Pending"), children=(), unreadable_for=90.0)
+    assert not decide(s).steps
+
+
+def test_b1_6_a_refused_deletion_of_such_a_machine_is_not_repeated_before_it_is_due() -> None:
+    s = snapshot(UP, machine=machine(phase="Pending"), children=(), refusal=refusal())
+    assert (decide(s).steps, decide(s).phase) == ((), "Error")
