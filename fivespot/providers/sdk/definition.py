@@ -28,9 +28,8 @@ _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _PLURAL: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _METRIC: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
-PURE_WORKERS: Final = 1000
-"""Runs at once of a provider that does not wait: all schedules of a busy minute are decided before the first is
-written, and only writes wait for each other. An idle one costs a parked task, about 2 kB."""
+PURE_WORKERS: Final = 32
+"""Runs at once of a provider that does not wait: a little more than there are writes at once."""
 ASKING_WORKERS: Final = 200
 """Questions to the outside world at once: slow answers to some must not keep the others waiting."""
 
