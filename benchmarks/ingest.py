@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import msgspec
 
 from fivespot.runtime.cache import Cache, Informer, ReflectorSettings
-from fivespot.runtime.client import Client, Request, Response, WatchEvent
+from fivespot.runtime.client import Client, Request, Response
 from fivespot.runtime.client.lines import LineSplitter
 from fivespot.runtime.clock import SystemClock, system_chance
 from fivespot.runtime.objects import FULL, METADATA, Change, Key, Projection, Resource
@@ -43,6 +43,13 @@ class Slim(msgspec.Struct, gc=False):
 
 
 SLIM = Projection.fields("slim", Slim, annotations=frozenset())
+
+
+class Routed(msgspec.Struct, gc=False):
+    """An event of which only the type is looked at."""
+
+    type: str
+    object: msgspec.Raw
 
 
 def blocks(data: bytes) -> Iterator[bytes]:
@@ -102,7 +109,7 @@ async def bare(data: bytes) -> None:
 
 
 async def routed(data: bytes) -> None:
-    decode = msgspec.json.Decoder(WatchEvent).decode
+    decode = msgspec.json.Decoder(Routed).decode
     rest = b""
     for block in blocks(data):
         *lines, rest = (rest + block).split(b"\n")

@@ -22,7 +22,7 @@ from fivespot.runtime.cache import Cache, ReflectorSettings
 from fivespot.runtime.client import Client, Request, Response
 from fivespot.runtime.clock import InlineOffload, SystemClock, system_chance
 from fivespot.runtime.manager import ControllerSettings, ManagerContext
-from fivespot.runtime.telemetry import EventRecorder, Metrics, configure
+from fivespot.runtime.telemetry import EventLimits, EventRecorder, Metrics, configure
 
 from ._report import Row, parser, report
 from ._scenes import NAMESPACES, fleet
@@ -161,7 +161,16 @@ class Bench:
     async def measure(self) -> list[Row]:
         clock, chance = SystemClock(), system_chance(1)
         client, metrics = Client(self.server, clock=clock, chance=chance), Metrics(process=False)
-        events = EventRecorder(client, controller="bench", instance="b", clock=clock, chance=chance, metrics=metrics)
+        events = EventRecorder(
+            client,
+            controller="bench",
+            instance="b",
+            clock=clock,
+            chance=chance,
+            metrics=metrics,
+            # Every round tells its events, so that all rounds are alike.
+            limits=EventLimits(burst=10_000),
+        )
         context = ManagerContext(
             client=client,
             cache=Cache(client, clock=clock, chance=chance, settings=ReflectorSettings(streaming=False)),
