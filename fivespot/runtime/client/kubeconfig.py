@@ -220,7 +220,7 @@ def _load(selected: _Selected, now: datetime, files: tuple[Path, ...], digest: b
         # Never left out: the loader trips over a cluster with TLS and no user.
         "users": [{"name": "user", "user": selected.user}],
     }
-    loader = VerifyingLoader(content, folder, selected.user_name, selected.user_file)
+    loader = VerifyingLoader(content, folder, selected.user_name, selected.user_file, _PLUGIN_SECONDS)
     configuration = Configuration()
     asyncio.run(_run(loader, configuration))
     return _access(selected, loader, configuration, now, files, digest)

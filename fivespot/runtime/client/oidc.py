@@ -1,4 +1,4 @@
-"""kubernetes_asyncio's kubeconfig loader with an OIDC refresh that checks whom it talks to."""
+"""kubernetes_asyncio's kubeconfig loader with an OIDC refresh that checks whom it talks to, and plugins that end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ import aiohttp
 import structlog
 import yaml
 from kubernetes_asyncio.config import ConfigException
+from kubernetes_asyncio.config.dateutil import parse_rfc3339
 from kubernetes_asyncio.config.kube_config import KubeConfigLoader
+
+from .exec_plugin import run_plugin
 
 __all__ = ["VerifyingLoader"]
 
@@ -25,16 +28,51 @@ class VerifyingLoader(KubeConfigLoader):
     """The library's loader for one context.
 
     Its own refresh of an OIDC token turns certificate checks off unless the kubeconfig brings a CA, cannot use that CA
-    when it does, and has no limits; that part is replaced.
+    when it does, and has no limits; that part is replaced. So is the running of plugins (see :mod:`.exec_plugin`).
 
     :param folder: where inline certificates and keys are written; belongs to the caller.
+    :param plugin_seconds: how long an exec plugin may take.
     :param user_file: where renewed OIDC tokens are written back to, since a refresh token is often good only once.
     """
 
-    def __init__(self, content: dict[str, Any], folder: str, user_name: str, user_file: Path | None) -> None:
+    cert_file: str | None
+    key_file: str | None
+
+    def __init__(
+        self,
+        content: dict[str, Any],
+        folder: str,
+        user_name: str,
+        user_file: Path | None,
+        plugin_seconds: float,
+    ) -> None:
         super().__init__(config_dict=content, config_base_path="", temp_file_path=folder)
+        self._folder = folder
+        self._plugin_seconds = plugin_seconds
         self._user_name = user_name
         self._user_file = user_file
+
+    async def load_from_exec_plugin(self) -> bool:
+        # Blocking: this loop is the loader's own, in a thread, and has nothing else to do.
+        assert self._user is not None
+        status = run_plugin(self._user["exec"], self._plugin_seconds)
+        token, certificate, key = (status.get(f) for f in ("token", "clientCertificateData", "clientKeyData"))
+        if not token and not (certificate and key):
+            raise ConfigException("exec: the plugin gives neither a token nor a certificate with its key")
+        if token:
+            self.token = f"Bearer {token}"
+        if certificate and key:
+            self.cert_file = self._written("plugin.crt", certificate)
+            self.key_file = self._written("plugin.key", key)
+        if status.get("expirationTimestamp"):
+            self.exec_plugin_expiry = parse_rfc3339(status["expirationTimestamp"])
+        return True
+
+    def _written(self, name: str, content: str) -> str:
+        path = Path(self._folder) / name
+        path.touch(mode=0o600)
+        path.write_text(content, encoding="utf-8")
+        return str(path)
 
     @property
     def plugin_expiry(self) -> datetime | None:

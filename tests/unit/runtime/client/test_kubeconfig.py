@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import ssl
 import sys
 import tempfile
@@ -593,9 +594,42 @@ def test_a_plugin_that_fails_says_why_in_one_line(tmp_path: Path, capfd: pytest.
 def test_a_plugin_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fivespot.runtime.client.kubeconfig._PLUGIN_SECONDS", 0.2)
     user = plugin(tmp_path, {})
-    write(tmp_path / "plugin.py", "import time; time.sleep(60)")
+    pid = tmp_path / "pid"
+    write(
+        tmp_path / "plugin.py",
+        f"import os, pathlib, time; pathlib.Path({str(pid)!r}).write_text(str(os.getpid())); time.sleep(60)",
+    )
     with pytest.raises(ConfigError, match="did not answer in 0 s"):
         load_kubeconfig(NOW, paths=[write(tmp_path / "k", config("https://x", user))])
+    if pid.exists():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid.read_text()), 0)
+
+
+def test_a_plugin_may_write_much_to_its_standard_error(tmp_path: Path) -> None:
+    user = plugin(tmp_path, {"token": "abc"})
+    script = tmp_path / "plugin.py"
+    script.write_text("import sys; print('x' * 1_000_000, file=sys.stderr)\n" + script.read_text())
+    assert load_kubeconfig(NOW, paths=[write(tmp_path / "k", config("https://x", user))]).authorization == "Bearer abc"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("hunter2", "answer is not JSON"),
+        ("[]", "answer has no status"),
+        ('{"apiVersion": "client.authentication.k8s.io/v1", "status": null}', "answer has no status"),
+        ('{"apiVersion": "v9", "status": {}}', "answers in v9, and client.authentication.k8s.io/v1 was asked for"),
+        ('{"apiVersion": "client.authentication.k8s.io/v1", "status": {}}', "neither a token nor a certificate"),
+    ],
+)
+def test_a_plugin_that_answers_nonsense_is_told_in_one_line(tmp_path: Path, answer: str, words: str) -> None:
+    path = write(tmp_path / "k", config("https://x", plugin(tmp_path, {})))
+    (tmp_path / "answer.json").write_text(answer)
+    with pytest.raises(ConfigError, match=words) as caught:
+        load_kubeconfig(NOW, paths=[path])
+    assert "hunter2" not in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 async def test_a_server_that_cannot_be_reached_or_refuses_is_told_in_one_line(tmp_path: Path) -> None:

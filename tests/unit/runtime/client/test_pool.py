@@ -224,9 +224,10 @@ async def test_connections_in_use_are_left_to_their_users_when_the_idle_ones_go(
         assert ended.value.reason is WatchEnd.CLEAN
         await watch.close()
         # What nobody uses any more is closed with the next request.
-        assert not before.session.closed
+        closed = [before.session.closed]
         await transport.request(request())
-        assert before.session.closed
+        closed.append(before.session.closed)
+        assert closed == [False, True]
         assert before not in transport._pools._retired
 
 
