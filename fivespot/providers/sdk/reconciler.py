@@ -139,7 +139,8 @@ class ProviderReconciler(Generic[Spec]):
             decision, now = memory.decision, self._clock.now()
             if decision is not None and decision.holds(memory.prepared, now):
                 memory.decided(decision.verdict.active, decision.at)
-                return decision.verdict, decision.at
+                # What overrides say goes on in between, and is asked of now.
+                return decision.verdict, now if memory.prepared.overrides else decision.at
         context = self._context(key, memory, status)
         found = await self._decider.decide(memory.prepared, now, context)
         if self._looking is not None:

@@ -219,6 +219,17 @@ async def test_a_booked_override_starts_and_ends_to_the_second(stage: Stage) -> 
     assert [round(moment, 1) for moment, _ in flips[1:]] == [600.0, 1230.0]
 
 
+async def test_an_override_ends_at_its_instant_also_shortly_after_another_decision(stage: Stage) -> None:
+    short = {"name": "short", "active": True, "until": "2026-12-01T12:00:20Z"}
+    later = {"name": "later", "active": True, "from": "2026-12-01T12:00:30Z", "until": "2026-12-01T12:00:40Z"}
+    stage.apply(BELLS, "noon", {**rings(hours=3), "overrides": [short, later]})
+    async with on_stage(stage, BELL) as context:
+        await asyncio.sleep(58)
+        flips = [(round(moment, 1), change["active"]) for moment, change in stage.writes]
+        assert flips == [(0.0, True), (20.0, False), (30.0, True), (40.0, False)]
+        assert _runs(context.metrics, "bell") <= 12
+
+
 async def test_a_final_verdict_beats_overrides_and_a_failing_decision_does_not(stage: Stage) -> None:
     override = [{"name": "now", "active": True, "until": "forever"}]
     stage.apply(BELLS, "final", {**rings(hours=3), "enabled": False, "overrides": override})
