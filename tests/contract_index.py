@@ -400,7 +400,7 @@ INDEX: dict[str, Entries] = {
         ),
         *_in(
             "tests/e2e/test_versions.py",
-            "test_b2_1_either_version_serves_for_everything_with_its_own_form_of_references",
+            "test_b2_1_the_older_version_serves_for_everything_with_its_own_form_of_references",
         ),
         *_in(
             "tests/server/contract/test_b2_version.py",

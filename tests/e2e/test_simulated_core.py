@@ -17,6 +17,7 @@ Case = Callable[[World], None]
 
 _HOOKS = "machine.cluster.x-k8s.io/backup"
 
+# What takes its time is seen in virtual time: tests/unit/testing/clusterapi.
 CASES: dict[str, Case] = {
     "runs": partial(test_life.test_b1_1_b4_2_a_wanted_machine_is_adopted_runs_and_is_mirrored, family=SIMULATED),
     "runs, v1beta1": partial(
@@ -26,12 +27,9 @@ CASES: dict[str, Case] = {
     "fails": test_life.test_b4_1_what_a_provider_says_of_its_failure_is_in_the_message,
     "slow": test_life.test_b1_10_an_infrastructure_that_takes_its_time_keeps_everything_until_it_is_gone,
     "flips": test_life.test_b1_3_b1_21_flips_in_quick_succession_converge_with_one_machine_at_a_time,
-    "budget": test_drain.test_b2_5_a_budget_holds_the_drain_until_the_timeout_and_then_the_machine_goes,
     "allowed": test_drain.test_b2_5_a_drain_goes_on_once_the_budget_allows_it,
     "evicted": test_drain.test_b2_5_pods_without_a_budget_are_evicted,
-    "endless": test_drain.test_b2_5_a_pod_that_does_not_end_is_named,
     "undrained": test_drain.test_b2_5_a_timeout_of_nothing_does_not_drain_also_with_an_attached_volume,
-    "volume": test_drain.test_b2_5_an_attached_volume_is_waited_for_until_the_timeout,
     "killed": test_kill.test_b2_6_b1_14_killed_it_goes_without_drain_and_without_grace,
     "killed midway": test_kill.test_b2_6_killed_in_the_middle_of_a_drain_it_waits_no_longer,
     "pre-drain hook": partial(
