@@ -29,20 +29,21 @@ SPEC = {
 
 @pytest.fixture(scope="module", params=["embedded", "real"])
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """One of the two servers, with a kind Widget (wg)."""
-    names = {"kind": "Widget", "plural": "widgets", "shortNames": ["wg"]}
+    """One of the two servers, with a kind Gizmo (gz)."""
+    names = {"kind": "Gizmo", "plural": "gizmos", "shortNames": ["gz"]}
     columns = [
         {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
         {"name": "Note", "type": "string", "jsonPath": ".spec.note", "priority": 1},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
     ]
     kind = definition(GROUP, SPEC, names=names, subresources={"status": {}}, additionalPrinterColumns=columns)
+    kind["metadata"]["name"] = f"gizmos.{GROUP}"
 
     def prepared(made: Target) -> Iterator[Target]:
         made.kubectl("apply", "-f", "-", stdin=json.dumps(kind))
-        made.kubectl("wait", "--for=condition=Established", f"crd/widgets.{GROUP}", "--timeout=20s")
+        made.kubectl("wait", "--for=condition=Established", f"crd/gizmos.{GROUP}", "--timeout=20s")
         yield made
-        made.kubectl("delete", "crd", f"widgets.{GROUP}", "--timeout=30s")
+        made.kubectl("delete", "crd", f"gizmos.{GROUP}", "--timeout=30s")
         made.close()
 
     if request.param == "real":
@@ -52,10 +53,10 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield from prepared(embedded_target(server, build(kubernetes_version()).kubectl))
 
 
-def widget(ns: str, size: int = 3, note: str = "hi") -> str:
+def gizmo(ns: str, size: int = 3, note: str = "hi") -> str:
     metadata = {"name": "one", "namespace": ns}
     return json.dumps(
-        {"apiVersion": f"{GROUP}/v1", "kind": "Widget", "metadata": metadata, "spec": {"size": size, "note": note}}
+        {"apiVersion": f"{GROUP}/v1", "kind": "Gizmo", "metadata": metadata, "spec": {"size": size, "note": note}}
     )
 
 
@@ -67,33 +68,33 @@ def test_versions_and_resources(target: Target) -> None:
     versions = json.loads(target.kubectl("version", "-o", "json"))
     assert versions["serverVersion"]["gitVersion"] == versions["clientVersion"]["gitVersion"]
     listed = rows(target.kubectl("api-resources", "--api-group", GROUP, "--no-headers"))
-    assert listed == [["widgets", "wg", f"{GROUP}/v1", "true", "Widget"]]
+    assert listed == [["gizmos", "gz", f"{GROUP}/v1", "true", "Gizmo"]]
 
 
 def test_apply_twice_and_get(target: Target, ns: str) -> None:
-    assert "created" in target.kubectl("apply", "-f", "-", stdin=widget(ns))
-    assert "unchanged" in target.kubectl("apply", "-f", "-", stdin=widget(ns))
-    assert "configured" in target.kubectl("apply", "-f", "-", stdin=widget(ns, 4))
-    assert rows(target.kubectl("get", "wg", "-n", ns))[0] == ["NAME", "SIZE", "AGE"]
-    assert rows(target.kubectl("get", "widgets", "-n", ns, "-o", "wide"))[1][:3] == ["one", "4", "hi"]
-    assert yaml.safe_load(target.kubectl("get", "wg", "one", "-n", ns, "-o", "yaml"))["spec"] == {
+    assert "created" in target.kubectl("apply", "-f", "-", stdin=gizmo(ns))
+    assert "unchanged" in target.kubectl("apply", "-f", "-", stdin=gizmo(ns))
+    assert "configured" in target.kubectl("apply", "-f", "-", stdin=gizmo(ns, 4))
+    assert rows(target.kubectl("get", "gz", "-n", ns))[0] == ["NAME", "SIZE", "AGE"]
+    assert rows(target.kubectl("get", "gizmos", "-n", ns, "-o", "wide"))[1][:3] == ["one", "4", "hi"]
+    assert yaml.safe_load(target.kubectl("get", "gz", "one", "-n", ns, "-o", "yaml"))["spec"] == {
         "size": 4,
         "note": "hi",
     }
-    assert target.kubectl("get", "wg", "-n", ns, "-o", "name").strip() == f"widget.{GROUP}/one"
+    assert target.kubectl("get", "gz", "-n", ns, "-o", "name").strip() == f"gizmo.{GROUP}/one"
 
 
 def test_server_side_apply_and_diff(target: Target, ns: str) -> None:
     arguments = ("apply", "--server-side", "-f", "-")
-    assert "serverside-applied" in target.kubectl(*arguments, stdin=widget(ns))
-    before = target.get(f"/apis/{GROUP}/v1/namespaces/{ns}/widgets/one").ok()
-    target.kubectl(*arguments, stdin=widget(ns))
-    assert target.get(f"/apis/{GROUP}/v1/namespaces/{ns}/widgets/one").ok() == before
-    assert target.kubectl("diff", "--server-side", "-f", "-", stdin=widget(ns)) == ""
-    conflict = target.kubectl(*arguments, "--field-manager=other", stdin=widget(ns, 5), fails=True)
+    assert "serverside-applied" in target.kubectl(*arguments, stdin=gizmo(ns))
+    before = target.get(f"/apis/{GROUP}/v1/namespaces/{ns}/gizmos/one").ok()
+    target.kubectl(*arguments, stdin=gizmo(ns))
+    assert target.get(f"/apis/{GROUP}/v1/namespaces/{ns}/gizmos/one").ok() == before
+    assert target.kubectl("diff", "--server-side", "-f", "-", stdin=gizmo(ns)) == ""
+    conflict = target.kubectl(*arguments, "--field-manager=other", stdin=gizmo(ns, 5), fails=True)
     assert 'conflict with "kubectl": .spec.size' in conflict
-    target.kubectl(*arguments, "--field-manager=other", "--force-conflicts", stdin=widget(ns, 5))
-    assert target.get(f"/apis/{GROUP}/v1/namespaces/{ns}/widgets/one").ok()["spec"]["size"] == 5
+    target.kubectl(*arguments, "--field-manager=other", "--force-conflicts", stdin=gizmo(ns, 5))
+    assert target.get(f"/apis/{GROUP}/v1/namespaces/{ns}/gizmos/one").ok()["spec"]["size"] == 5
 
 
 def test_built_in_kinds_are_applied_too(target: Target, ns: str) -> None:
@@ -121,22 +122,22 @@ def test_typed_clients_send_protobuf(target: Target, ns: str) -> None:
 
 
 def test_invalid_objects_are_told_by_field(target: Target, ns: str) -> None:
-    assert "spec.size" in target.kubectl("apply", "-f", "-", stdin=widget(ns, 0), fails=True)
-    odd = widget(ns).replace('"note"', '"nothing"')
+    assert "spec.size" in target.kubectl("apply", "-f", "-", stdin=gizmo(ns, 0), fails=True)
+    odd = gizmo(ns).replace('"note"', '"nothing"')
     assert 'unknown field "spec.nothing"' in target.kubectl("apply", "-f", "-", stdin=odd, fails=True)
     assert "unknown field" in target.kubectl("create", "--validate=strict", "-f", "-", stdin=odd, fails=True)
 
 
 def test_patches_and_labels(target: Target, ns: str) -> None:
-    target.kubectl("create", "-f", "-", stdin=widget(ns))
-    target.kubectl("label", "wg", "one", "-n", ns, "a=b")
-    target.kubectl("patch", "wg", "one", "-n", ns, "--type=merge", "-p", '{"spec":{"size":4}}')
-    target.kubectl("patch", "wg", "one", "-n", ns, "--type=json", "-p", '[{"op":"remove","path":"/spec/note"}]')
+    target.kubectl("create", "-f", "-", stdin=gizmo(ns))
+    target.kubectl("label", "gz", "one", "-n", ns, "a=b")
+    target.kubectl("patch", "gz", "one", "-n", ns, "--type=merge", "-p", '{"spec":{"size":4}}')
+    target.kubectl("patch", "gz", "one", "-n", ns, "--type=json", "-p", '[{"op":"remove","path":"/spec/note"}]')
     status = '{"status":{"conditions":[{"type":"Ready","status":"True"}]}}'
-    target.kubectl("patch", "wg", "one", "-n", ns, "--type=merge", "--subresource=status", "-p", status)
-    target.kubectl("wait", "--for=condition=Ready", "wg/one", "-n", ns, "--timeout=10s")
-    assert target.kubectl("get", "wg", "-n", ns, "-l", "a=b", "-o", "jsonpath={.items[*].spec}") == '{"size":4}'
-    told = target.kubectl("describe", "wg", "one", "-n", ns)
+    target.kubectl("patch", "gz", "one", "-n", ns, "--type=merge", "--subresource=status", "-p", status)
+    target.kubectl("wait", "--for=condition=Ready", "gz/one", "-n", ns, "--timeout=10s")
+    assert target.kubectl("get", "gz", "-n", ns, "-l", "a=b", "-o", "jsonpath={.items[*].spec}") == '{"size":4}'
+    told = target.kubectl("describe", "gz", "one", "-n", ns)
     assert "Size:  4" in told
     assert "Labels:       a=b" in told
 
@@ -144,7 +145,7 @@ def test_patches_and_labels(target: Target, ns: str) -> None:
 def test_explain(target: Target) -> None:
     def look() -> str:
         try:
-            return target.kubectl("explain", "widget.spec")
+            return target.kubectl("explain", "gizmo.spec")
         except AssertionError:
             return ""
 
@@ -156,23 +157,23 @@ def test_explain(target: Target) -> None:
 
 
 def test_watching(target: Target, ns: str) -> None:
-    target.kubectl("create", "-f", "-", stdin=widget(ns))
-    command = [str(target._kubectl), "get", "wg", "-n", ns, "-w", "--no-headers", "--request-timeout=20s"]
+    target.kubectl("create", "-f", "-", stdin=gizmo(ns))
+    command = [str(target._kubectl), "get", "gz", "-n", ns, "-w", "--no-headers", "--request-timeout=20s"]
     environment = {"KUBECONFIG": str(target._config), "HOME": str(target._config.parent)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as watching:
         assert watching.stdout is not None
         assert watching.stdout.readline().split()[:2] == ["one", "3"]
-        target.patch(f"/apis/{GROUP}/v1/namespaces/{ns}/widgets/one", {"spec": {"size": 7}}).ok()
+        target.patch(f"/apis/{GROUP}/v1/namespaces/{ns}/gizmos/one", {"spec": {"size": 7}}).ok()
         assert watching.stdout.readline().split()[:2] == ["one", "7"]
         watching.terminate()
 
 
 def test_deletions_wait_for_the_end(target: Target, ns: str) -> None:
-    target.kubectl("create", "-f", "-", stdin=widget(ns))
-    target.kubectl("delete", "wg", "one", "-n", ns, "--timeout=20s")
-    assert target.get(f"/apis/{GROUP}/v1/namespaces/{ns}/widgets/one").status == 404
-    target.kubectl("create", "-f", "-", stdin=widget(ns))
-    target.kubectl("delete", "wg", "--all", "-n", ns, "--timeout=20s")
+    target.kubectl("create", "-f", "-", stdin=gizmo(ns))
+    target.kubectl("delete", "gz", "one", "-n", ns, "--timeout=20s")
+    assert target.get(f"/apis/{GROUP}/v1/namespaces/{ns}/gizmos/one").status == 404
+    target.kubectl("create", "-f", "-", stdin=gizmo(ns))
+    target.kubectl("delete", "gz", "--all", "-n", ns, "--timeout=20s")
     text = "apiVersion: v1\nkind: Namespace\nmetadata: {name: kubectl-short-lived}\n"
     target.kubectl("create", "-f", "-", stdin=text)
     assert rows(target.kubectl("get", "ns", "kubectl-short-lived", "--no-headers"))[0][1] == "Active"

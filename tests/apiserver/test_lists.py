@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from typing import Any
 
 import pytest
@@ -102,10 +100,6 @@ def test_tokens_that_are_none(target: Target, seven: str) -> None:
     token = first["metadata"]["continue"]
     assert target.get(seven, query={"continue": "nonsense"}).status == 400
     assert target.get(seven, query={"limit": "3", "continue": token, "resourceVersion": "5"}).status == 400
-    raw = json.loads(base64.urlsafe_b64decode(token + "=="))
-    future = {**raw, "rv": raw["rv"] + 10**9}
-    encoded = base64.urlsafe_b64encode(json.dumps(future).encode()).rstrip(b"=").decode()
-    assert target.get(seven, query={"limit": "3", "continue": encoded}).status in {410, 504}
 
 
 def test_versions(target: Target, seven: str) -> None:
