@@ -6,16 +6,29 @@ import hashlib
 from collections import Counter
 from typing import Any
 
-from fivespot.runtime import Key, Resource
+from fivespot.runtime import Key, Resource, merge_patch
 from fivespot.testing.clusterapi.core import MACHINES
 from fivespot.testing.system import EmbeddedSystem
 
-__all__ = ["DAY", "SCHEDULED_MACHINES", "SCHEDULES", "Trace", "add_machine", "add_schedule", "counts", "phases"]
+__all__ = [
+    "DAY",
+    "SCHEDULED_MACHINES",
+    "SCHEDULES",
+    "SWITCHES",
+    "Trace",
+    "add_machine",
+    "add_schedule",
+    "add_switch",
+    "counts",
+    "phases",
+    "turn",
+]
 
 Json = dict[str, Any]
 
 DAY = 86_400.0
 SCHEDULES = Resource("spotschedules.5spot.finos.org", "v1alpha1", "timebasedspotschedules", "TimeBasedSpotSchedule")
+SWITCHES = Resource("spotschedules.5spot.finos.org", "v1alpha1", "manualschedules", "ManualSchedule")
 SCHEDULED_MACHINES = Resource("5spot.finos.org", "v1beta1", "scheduledmachines", "ScheduledMachine")
 
 
@@ -26,11 +39,25 @@ async def add_schedule(system: EmbeddedSystem, name: str, **spec: Any) -> None:
     await system.cluster.client.create(SCHEDULES, body)
 
 
-async def add_machine(system: EmbeddedSystem, name: str, schedule: str, **spec: Any) -> None:
+async def add_switch(system: EmbeddedSystem, name: str, *, enabled: bool) -> None:
+    """A ManualSchedule in namespace ``default``."""
+    metadata = {"name": name, "namespace": "default"}
+    body = {"apiVersion": SWITCHES.api_version, "kind": SWITCHES.kind, "metadata": metadata}
+    await system.cluster.client.create(SWITCHES, body | {"spec": {"enabled": enabled}})
+
+
+async def turn(system: EmbeddedSystem, name: str, *, on: bool) -> None:
+    """Turn a ManualSchedule on or off."""
+    await system.cluster.client.patch(SWITCHES, Key("default", name), merge_patch({"spec": {"enabled": on}}))
+
+
+async def add_machine(
+    system: EmbeddedSystem, name: str, schedule: str, *, kind: str = SCHEDULES.kind, **spec: Any
+) -> None:
     """A ScheduledMachine in namespace ``default`` of Cluster ``prod``."""
     family = system.family
     given = {
-        "schedule": {"apiVersion": SCHEDULES.api_version, "kind": SCHEDULES.kind, "name": schedule},
+        "schedule": {"apiVersion": SCHEDULES.api_version, "kind": kind, "name": schedule},
         "clusterName": "prod",
         "bootstrapSpec": {"apiVersion": family.bootstrap.api_version, "kind": family.bootstrap.kind, "spec": {}},
         "infrastructureSpec": {"apiVersion": family.machine.api_version, "kind": family.machine.kind, "spec": {}},
@@ -71,7 +98,3 @@ class Trace:
                 digest.update(obj.raw)
                 digest.update(f"{obj.key} {obj.head.uid} {obj.head.version}".encode())
         return digest.hexdigest()
-
-
-def key(name: str) -> Key:
-    return Key("default", name)

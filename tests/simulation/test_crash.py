@@ -1,0 +1,122 @@
+"""A manager that dies at any one of its writes, and the next one, which finds what it left."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from fivespot.apiserver import Handler, Request, Response
+from fivespot.runtime import Key, merge_patch
+from fivespot.testing.cluster import EmbeddedCluster
+from fivespot.testing.system import EmbeddedSystem
+from fivespot.testing.virtual import run_virtual
+
+from .crew import Crew
+from .witness import Witness
+from .world import SCHEDULED_MACHINES, add_machine, add_switch, turn
+
+_STEP = 5.0
+_PATIENCE = 600.0
+_MANAGER = "5spot-controller"
+
+
+class Crash:
+    """Cuts its manager off at the nth write.
+
+    :param after: the write has its effect, and the answer is lost.
+    """
+
+    def __init__(self, nth: int, *, after: bool) -> None:
+        self._nth = nth
+        self._after = after
+        self.count = 0
+        self.at = ""
+        self.struck = asyncio.Event()
+
+    async def __call__(self, request: Request, handler: Handler) -> Response:
+        self.count += 1
+        if self.count != self._nth:
+            return await handler(request)
+        self.at = f"{request.method} {request.path}"
+        if self._after:
+            await handler(request)
+        self.struck.set()
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+
+class Lives:
+    """One ScheduledMachine after the other, from its creation to its end, each with a crash one write later."""
+
+    def __init__(self, system: EmbeddedSystem, *, after: bool) -> None:
+        self._system = system
+        self._after = after
+        self._witness = Witness(system)
+        self._crew = Crew()
+        self.crashes: list[str] = []
+
+    async def run(self) -> None:
+        await self._system.add_cluster("default")
+        await self._crew.hire(_MANAGER, partial(self._system.manager, name=_MANAGER))
+        number = 0
+        while True:
+            number += 1
+            crash = Crash(number, after=self._after)
+            await self._live(f"life-{number}", crash)
+            assert not self._witness.violations, f"crash at write {number} ({crash.at}): {self._witness.violations}"
+            if not crash.struck.is_set():
+                break
+            self.crashes.append(crash.at)
+        await self._crew.dismiss()
+
+    async def _live(self, name: str, crash: Crash) -> None:
+        client = self._system.cluster.client
+        self._witness.on_write = crash
+        await add_switch(self._system, name, enabled=True)
+        await add_machine(self._system, name, name, kind="ManualSchedule", gracefulShutdownTimeout="10s")
+        await self._settle(crash, name, "Active")
+        await turn(self._system, name, on=False)
+        await self._settle(crash, name, "Inactive")
+        await turn(self._system, name, on=True)
+        await self._settle(crash, name, "Active")
+        found = await client.get(SCHEDULED_MACHINES, Key("default", name))
+        await client.patch(SCHEDULED_MACHINES, found.key, merge_patch({"spec": {"priority": 60}}))
+        await client.delete(SCHEDULED_MACHINES, found.key, uid=found.head.uid)
+        await self._settle(crash, name, "")
+        self._witness.on_write = None
+
+    async def _settle(self, crash: Crash, name: str, phase: str) -> None:
+        """Until the phase is told (for "": until the object is gone) and all is as it has to be."""
+        deadline = self._system.cluster.elapsed + _PATIENCE
+        replaced = crash.struck.is_set()
+        while True:
+            await asyncio.sleep(_STEP)
+            if crash.struck.is_set() and not replaced:
+                replaced = True
+                await self._crew.kill(_MANAGER)
+                await self._crew.start(_MANAGER)
+                continue
+            found = [obj for obj in self._witness.objects(SCHEDULED_MACHINES) if obj["metadata"]["name"] == name]
+            phases = [obj.get("status", {}).get("phase") for obj in found]
+            if phases == ([phase] if phase else []) and not self._witness.unsettled():
+                return
+            if self._system.cluster.elapsed > deadline:
+                raise AssertionError(f"{name} is not {phase or 'gone'} after {crash.at}: {self._witness.unsettled()}")
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["the write is lost", "the answer is lost"])
+def test_a_manager_that_dies_at_any_write_is_followed_by_one_that_ends_in_the_same_place(after: bool) -> None:
+    async def run() -> list[str]:
+        async with EmbeddedCluster() as cluster, EmbeddedSystem(cluster) as system:
+            lives = Lives(system, after=after)
+            await lives.run()
+            return lives.crashes
+
+    crashes = run_virtual(run())
+    # Each kind of write was met: finalizer, three creates, deletes, status, schedule status and events.
+    for part in ("simulatedmachines", "simulatedbootstraps", "/machines", "/status", "manualschedules", "/events"):
+        assert any(part in crash for crash in crashes), part
+    assert any(crash.startswith("DELETE") for crash in crashes)
+    assert len(crashes) >= 25
