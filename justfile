@@ -17,9 +17,9 @@ default:
 setup:
     @./dev setup
 
-# Run the whole system on this machine and tell what happens (--headless --for 40s for scripts)
-demo *ARGS: build-controlplane
-    @exec python -m demo "$@"
+# Watch machines come and go: the whole system in one process (--headless --for 40s for scripts)
+demo *ARGS:
+    @exec fivespot demo "$@"
 
 # Everything that has to pass: lint, unit tests, tests on the real control plane (12 minutes)
 test: lint unit build-controlplane server

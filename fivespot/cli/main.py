@@ -23,6 +23,7 @@ _COMMANDS = {
     "why": ("fivespot.cli.why.command:why", "Explain one machine: what is wanted, why, and what comes next."),
     "conformance": ("fivespot.cli.conformance:conformance", "Check a schedule provider from outside."),
     "new-provider": ("fivespot.cli.new_provider:new_provider", "Write the project of a new schedule provider."),
+    "demo": ("fivespot.cli.demo.command:demo", "Watch machines come and go, on this machine alone."),
     "apiserver": ("fivespot.cli.apiserver:apiserver", "Serve the Kubernetes API from memory, for trying things out."),
     "version": ("fivespot.cli.main:version", "Show the versions of fivespot and its time zone data."),
 }

@@ -33,7 +33,7 @@ PROVIDERS = ROOT / "docs" / "write-a-provider.md"
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _METRIC = re.compile(r"(?:fivespot|controller_runtime|workqueue|rest_client|leader_election)_[a-z_]+")
-_NAMES = "manager|crds|timeline|why|conformance|new-provider|version"
+_NAMES = "manager|crds|timeline|why|conformance|new-provider|demo|apiserver|version"
 _COMMAND = re.compile(rf"(?:^|`|\s)fivespot ((?:{_NAMES})\b[^`\n|]*|-[^`\n|]*)", re.MULTILINE)
 
 
@@ -347,7 +347,6 @@ def test_commands_that_are_not_built_are_said_not_to_be() -> None:
     text = (ROOT / "README.md").read_text().partition("## Not built yet")[2]
     assert text
     missing = set(re.findall(r"`fivespot\s+([a-z]+)`", text))
-    assert missing
     assert not missing & set(_commands())
 
 

@@ -1,4 +1,4 @@
-"""A real Kubernetes control plane for tests and demonstrations, built from Go modules on a machine that has none."""
+"""A real Kubernetes control plane for tests, built from Go modules on a machine that has none."""
 
 from .api import Api, ApiError
 from .audit import AuditLog, select, tally

@@ -1,4 +1,4 @@
-"""Parts for whoever runs the manager against a control plane: tests, benchmarks, the demonstration."""
+"""Parts for whoever runs the manager against a control plane: tests and benchmarks."""
 
 from .manager import MANAGER_USER, MANIFESTS, SERVICE_ACCOUNT, SYSTEM_NAMESPACE, ManagerProcess, install
 

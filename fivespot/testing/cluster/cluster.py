@@ -51,6 +51,11 @@ class RunningManager:
     async def start(self) -> None:
         self._task = asyncio.ensure_future(self.manager.run(self._stop))
 
+    async def wait(self) -> None:
+        """Until it has ended; what ended it is raised by the scope, or by :meth:`stop`."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
     async def stop(self) -> None:
         """Stop in order, as at SIGTERM, and raise what went wrong in it."""
         self._stop.set()

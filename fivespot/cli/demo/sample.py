@@ -1,0 +1,151 @@
+"""The objects of the demonstration, and what its imaginary operator does to them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from fivespot.runtime import Key, Patch, Resource, merge_patch
+from fivespot.testing.clusterapi import SIMULATED
+from fivespot.testing.clusterapi.core import MACHINES
+
+__all__ = [
+    "HOURS",
+    "MANUAL",
+    "MARKET",
+    "NAMESPACE",
+    "NODES",
+    "SCHEDULED_MACHINES",
+    "START_OF_DAY",
+    "ZONE",
+    "Act",
+    "acts",
+    "bodies",
+]
+
+Json = dict[str, Any]
+
+NAMESPACE: Final = "default"
+ZONE: Final = "Europe/Berlin"
+START_OF_DAY: Final = timedelta(hours=7, minutes=50)
+"""When the demonstration begins, on a Monday in :data:`ZONE`: ten seconds before the office opens, at 60 times."""
+
+_GROUP: Final = "spotschedules.5spot.finos.org"
+HOURS: Final = Resource(_GROUP, "v1alpha1", "timebasedspotschedules", "TimeBasedSpotSchedule")
+MARKET: Final = Resource(_GROUP, "v1alpha1", "capitalmarketsschedules", "CapitalMarketsSchedule")
+MANUAL: Final = Resource(_GROUP, "v1alpha1", "manualschedules", "ManualSchedule")
+SCHEDULED_MACHINES: Final = Resource("5spot.finos.org", "v1beta1", "scheduledmachines", "ScheduledMachine")
+
+NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
+
+_SHORT: Final = {
+    HOURS: "tbss",
+    MARKET: "capitalmarketsschedule",
+    MANUAL: "manualschedule",
+    SCHEDULED_MACHINES: "sm",
+    MACHINES: "machine",
+}
+"""What a person types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Something that a person does.
+
+    :param after: from midnight of the first day, on its clock.
+    :param command: that does the same with kubectl.
+    :param patch: of the object; None: it is deleted.
+    """
+
+    after: timedelta
+    command: str
+    resource: Resource
+    name: str
+    patch: Patch | None
+
+    @property
+    def key(self) -> Key:
+        return Key(NAMESPACE, self.name)
+
+
+def bodies() -> list[tuple[Resource, Json]]:
+    """Three schedules, and six machines that follow them."""
+    return [
+        _body(
+            HOURS,
+            "office-hours",
+            {"timezone": ZONE, "windows": [{"days": ["mon-fri"], "start": "08:00", "end": "18:00"}]},
+        ),
+        _body(
+            MARKET,
+            "new-york",
+            {
+                "timezone": "America/New_York",
+                "sessions": [{"daysOfWeek": ["mon-fri"], "open": "09:30", "close": "16:00"}],
+            },
+        ),
+        _body(MANUAL, "build-farm", {"enabled": False}),
+        _machine("ci-1", MANUAL, "build-farm", grace="2m", seconds=60),
+        _machine("pricing-1", MARKET, "new-york", grace="10m", seconds=120),
+        _machine("pricing-2", MARKET, "new-york", grace="10m", seconds=150),
+        _machine("web-1", HOURS, "office-hours", grace="5m", seconds=75),
+        _machine("web-2", HOURS, "office-hours", grace="5m", seconds=90),
+        _machine("web-3", HOURS, "office-hours", grace="5m", seconds=180),
+    ]
+
+
+def acts(midnight: datetime) -> list[Act]:
+    """What happens on the first day beside what the schedules do.
+
+    :param midnight: with which that day begins in :data:`ZONE`.
+    """
+    until = (midnight + timedelta(hours=8, minutes=10)).isoformat().replace("+00:00", "Z")
+    evening = (midnight + timedelta(hours=20)).isoformat().replace("+00:00", "Z")
+    early = {"name": "early-build", "active": True, "until": until, "reason": "release 4.2"}
+    late = {"name": "late-shift", "active": True, "until": evening, "reason": "end of quarter"}
+    return [
+        _patch(7, 52, MANUAL, "build-farm", {"spec": {"overrides": [early]}}),
+        _patch(10, 0, SCHEDULED_MACHINES, "web-3", {"spec": {"killSwitch": True}}),
+        _patch(10, 30, SCHEDULED_MACHINES, "web-3", {"spec": {"killSwitch": False}}),
+        Act(_at(12, 0), f"kubectl delete {_SHORT[MACHINES]} web-2", MACHINES, "web-2", None),
+        _patch(13, 0, SCHEDULED_MACHINES, "web-1", {"spec": {"enabled": False}}),
+        _patch(14, 0, SCHEDULED_MACHINES, "web-1", {"spec": {"enabled": True}}),
+        _patch(17, 30, HOURS, "office-hours", {"spec": {"overrides": [late]}}),
+    ]
+
+
+def _patch(hour: int, minute: int, resource: Resource, name: str, change: Json) -> Act:
+    patch = merge_patch(change)
+    command = f"kubectl patch {_SHORT[resource]} {name} --type=merge -p '{patch.body.decode()}'"
+    return Act(_at(hour, minute), command, resource, name, patch)
+
+
+def _at(hour: int, minute: int) -> timedelta:
+    return timedelta(hours=hour, minutes=minute)
+
+
+def _machine(name: str, kind: Resource, schedule: str, *, grace: str, seconds: float) -> tuple[Resource, Json]:
+    """A ScheduledMachine whose machine takes so long to start; its Node takes a minute more."""
+    node = {"createAfterSeconds": 30, "readyAfterSeconds": 20}
+    script = {"createAfterSeconds": seconds, "deleteAfterSeconds": 40, "node": node}
+    return _body(
+        SCHEDULED_MACHINES,
+        name,
+        {
+            "schedule": {"apiVersion": kind.api_version, "kind": kind.kind, "name": schedule},
+            "clusterName": "prod",
+            "gracefulShutdownTimeout": grace,
+            "bootstrapSpec": _embedded(SIMULATED.bootstrap, {"createAfterSeconds": 10}),
+            "infrastructureSpec": _embedded(SIMULATED.machine, script),
+        },
+    )
+
+
+def _embedded(resource: Resource, spec: Json) -> Json:
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
+
+
+def _body(resource: Resource, name: str, spec: Json) -> tuple[Resource, Json]:
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return resource, {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}

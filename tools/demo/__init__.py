@@ -1,1 +1,0 @@
-"""The whole system on this machine, with an account of what happens."""
