@@ -63,15 +63,16 @@ class HttpFront:
             access_log=None,
             keepalive_timeout=_KEEP_ALIVE * self._speed,
         )
-        self._runner = web.ServerRunner(front, shutdown_timeout=_STOP * self._speed)
-        await self._runner.setup()
+        runner = web.ServerRunner(front, shutdown_timeout=1.0)
+        await runner.setup()
         try:
-            site = web.TCPSite(self._runner, self._host, self._port, ssl_context=self._tls)
+            site = web.TCPSite(runner, self._host, self._port, ssl_context=self._tls)
             await site.start()
         except BaseException:
-            await self._runner.cleanup()
+            await runner.cleanup()
             raise
-        self._port = self._runner.addresses[0][1]
+        self._runner = runner
+        self._port = runner.addresses[0][1]
         self.url = f"{'https' if self._tls else 'http'}://{self._host}:{self._port}"
         return self
 

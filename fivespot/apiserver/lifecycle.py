@@ -35,6 +35,7 @@ class Lifecycle:
         self._wake = Signal()
         self._dependants: dict[str, set[str]] = {}
         self._epochs = 0
+        self._specs: dict[tuple[str, str], Object] = {}
         cluster.store.listen(self._changed)
 
     async def run(self) -> None:
@@ -100,6 +101,7 @@ class Lifecycle:
         if event.deleted:
             group, plural = place_of(event.new.decode())
             if self._serves(event.new.uid, group, plural):
+                self._specs.pop((group, plural), None)
                 self._cluster.registry.remove(group, plural)
                 self._cluster.store.drop(group, plural)
                 self._retry_names(group)
@@ -137,6 +139,11 @@ class Lifecycle:
             self._cluster.put(kind, served, body)
 
     def _serve(self, body: Object, known: Kind | None) -> None:
+        place = place_of(body)
+        if known is not None and self._specs.get(place) == body["spec"]:
+            known.terminating = "deletionTimestamp" in body["metadata"]
+            return
+        self._specs[place] = body["spec"]
         made = kind_of(body, self._epochs)
         if not made.versions:
             # Nothing is served, but what is stored stays until a version is again.

@@ -68,8 +68,10 @@ def _json_patch(current: Object, patch: Any) -> Any:
     if len(patch) > _OPERATIONS_LIMIT:
         words = f"The allowed maximum operations in a JSON patch is {_OPERATIONS_LIMIT}, got {len(patch)}"
         raise ApiFault(413, "RequestEntityTooLarge", words)
-    library = import_module("jsonpatch")
-    pointers = import_module("jsonpointer")
+    try:
+        library, pointers = import_module("jsonpatch"), import_module("jsonpointer")
+    except ModuleNotFoundError:
+        raise not_implemented("JSON patches without the library jsonpatch: pip install 'fivespot[testing]'") from None
     misfits = (library.JsonPatchException, pointers.JsonPointerException)
     try:
         return library.JsonPatch(patch).apply(_copied(current, patch), in_place=True)

@@ -72,7 +72,10 @@ def compile_expression(expression: str, own: str, *, optional_old: bool = False)
 
 @lru_cache(maxsize=32)
 def _environment(own: str) -> Any:
-    cel = import_module("cel_expr_python.cel")
+    try:
+        cel = import_module("cel_expr_python.cel")
+    except ModuleNotFoundError as error:
+        raise CelFailure("rules need the library cel-expr-python: pip install 'fivespot[testing]'") from error
     kinds = cel.Type
     if own in _TYPES:
         this = getattr(kinds, _TYPES[own])

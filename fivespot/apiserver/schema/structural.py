@@ -8,7 +8,7 @@ from typing import Any, Final
 from fivespot.apiserver.status import Cause
 
 from .checking import show, validate
-from .node import compile_schema, go_pattern
+from .node import Node, compile_schema, go_pattern
 from .rules import rule_problems
 from .shaping import prune
 
@@ -149,20 +149,28 @@ def _compiled(raw: Mapping[str, Any], path: str, found: list[Cause]) -> None:
     try:
         node = compile_schema(raw)
     except (ValueError, TypeError, AttributeError) as error:
-        found.append(_cause(path, "FieldValueInvalid", f"Invalid value: {show(str(error))}: not a schema"))
+        found.append(Cause(path, "FieldValueInvalid", f"Invalid value: {show(str(error))}: not a schema"))
         return
+    _values(raw, node, path, found)
+
+
+def _values(raw: Mapping[str, Any], node: Node, path: str, found: list[Cause]) -> None:
     if raw.get("default") is not None:
-        default = raw["default"]
-        unknown: list[str] = []
-        prune(default if isinstance(default, dict | list) else None, node, "", unknown)
-        causes = validate(default, node, f"{path}.default")
-        if unknown:
-            words = f"Invalid value: {show(raw['default'])}: must not have unknown fields"
-            causes.append(_cause(f"{path}.default", "FieldValueInvalid", words))
-        found.extend(causes)
+        found.extend(_default_problems(raw["default"], node, f"{path}.default"))
     found.extend(rule_problems(node, path))
-    for name, inner in (raw.get("properties") or {}).items():
-        _compiled(inner, f"{path}.properties[{name}]", found)
-    for name in ("additionalProperties", "items"):
-        if isinstance(raw.get(name), Mapping):
-            _compiled(raw[name], f"{path}.{name}", found)
+    for name, inner in node.properties.items():
+        _values(inner.raw, inner, f"{path}.properties[{name}]", found)
+    if node.additional is not None:
+        _values(node.additional.raw, node.additional, f"{path}.additionalProperties", found)
+    if node.items is not None:
+        _values(node.items.raw, node.items, f"{path}.items", found)
+
+
+def _default_problems(default: Any, node: Node, path: str) -> list[Cause]:
+    shown = show(default)
+    unknown: list[str] = []
+    prune(default if isinstance(default, dict | list) else None, node, "", unknown)
+    causes = validate(default, node, path)
+    if unknown:
+        causes.append(Cause(path, "FieldValueInvalid", f"Invalid value: {shown}: must not have unknown fields"))
+    return causes
