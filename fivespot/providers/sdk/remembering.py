@@ -11,7 +11,7 @@ from .verdict import Verdict
 
 __all__ = ["WORDS_AT_ONCE", "WORDS_INTERVAL", "Decision", "Memory"]
 
-WORDS_AT_ONCE: Final = 3.0
+WORDS_AT_ONCE: Final = 10.0
 WORDS_INTERVAL: Final = 300.0
 """Writes of an object that change nothing but a message: so many at once, and one more each so many seconds."""
 
