@@ -405,3 +405,37 @@ def test_schemas_that_are_refused(target: Target, schema: dict[str, Any], cause:
 def test_a_number_for_a_flag_of_a_schema(target: Target) -> None:
     schema = {"type": "object", "properties": {"f": {"type": "integer", "exclusiveMinimum": 3}}}
     assert target.create(DEFINITIONS, definition("refused.example.com", schema), dryRun="All").status == 400
+
+
+def test_what_a_schema_keeps_and_what_it_drops(target: Target) -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "string", "const": "x", "title": "A", "default": None, "example": "y"},
+            "closed": {"type": "object", "additionalProperties": False},
+        },
+    }
+    made = target.create(DEFINITIONS, definition("kept.example.com", schema), dryRun="All").ok()
+    kept = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    assert kept == {
+        "a": {"type": "string", "title": "A", "example": "y"},
+        "closed": {"type": "object", "additionalProperties": False},
+    }
+
+
+def test_closed_objects_take_no_members(target: Target, ns: str) -> None:
+    schema = {"type": "object", "properties": {"closed": {"type": "object", "additionalProperties": False}}}
+    defined = target.define(schema)
+    path = defined.path(ns)
+    assert target.create(path, defined.body("a", {"closed": {}})).status == 201
+    refused = target.create(path, defined.body("b", {"closed": {"x": 1}}))
+    assert (refused.status, refused.reason) == (422, "Invalid")
+
+
+def test_a_stale_version_in_a_patch_of_the_status(target: Target, widgets: Defined, ns: str) -> None:
+    path = widgets.path(ns)
+    made = target.create(path, widgets.body("a", {"size": 3})).ok()
+    target.patch(f"{path}/a", {"spec": {"size": 4}}).ok()
+    stale = {"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]}, "status": {"ok": True}}
+    refused = target.patch(f"{path}/a/status", stale)
+    assert (refused.status, refused.reason) == (409, "Conflict")
