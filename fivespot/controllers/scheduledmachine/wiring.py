@@ -60,16 +60,8 @@ class _Wiring:
         )
         metrics = MachineMetrics(context.metrics, self._phases)
         self._reconciler = MachineReconciler(context, self._machines, self._observer, metrics, timings)
-        self.controller = Controller(
-            CONTROLLER,
-            self._reconciler,
-            clock=context.clock,
-            chance=context.chance,
-            workers=16,
-            backoff=RETRIES,
-            priority=self._reconciler.priority,
-            metrics=context.metrics.controller(CONTROLLER),
-            queue_metrics=context.metrics.queue(CONTROLLER),
+        self.controller = context.controller(
+            CONTROLLER, self._reconciler, workers=16, backoff=RETRIES, priority=self._reconciler.priority
         )
         self._add_sources(context)
 

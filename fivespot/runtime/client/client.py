@@ -10,6 +10,7 @@ import msgspec
 
 from fivespot.runtime.clock import Chance, Clock
 from fivespot.runtime.objects import Key, Object, Patch, Resource
+from fivespot.runtime.telemetry import NULL_TRACER, Tracer
 
 from .building import accepting, delete_request, encode_body, names
 from .decode import decode_answer, decode_status
@@ -43,6 +44,7 @@ class Client(Reader):
     :param transport: carries the requests; closed by :meth:`close`.
     :param field_manager: who changed a field, as ``managedFields`` records it (at most 128 characters).
     :param observe_request: called with the HTTP method and status (0: none came) of every answer.
+    :param tracer: gets a span for every request that is no watch.
     """
 
     def __init__(
@@ -56,8 +58,11 @@ class Client(Reader):
         request_limits: Limits = REQUEST_LIMITS,
         watch_limits: Limits = WATCH_LIMITS,
         observe_request: Callable[[str, int], None] | None = None,
+        tracer: Tracer = NULL_TRACER,
     ) -> None:
-        sender = Sender(transport, clock=clock, chance=chance, retry=retry, observe_request=observe_request)
+        sender = Sender(
+            transport, clock=clock, chance=chance, retry=retry, observe_request=observe_request, tracer=tracer
+        )
         super().__init__(sender, request_limits, watch_limits)
         self.clock = clock
         self._field_manager = field_manager

@@ -10,6 +10,7 @@ import structlog
 
 from fivespot.runtime.clock import Chance, Clock
 from fivespot.runtime.errors import ApiError, TransportError
+from fivespot.runtime.telemetry import NULL_TRACER, Tracer
 
 from .decode import failure, warning_texts
 from .retry import Repeat, RetryPolicy
@@ -31,6 +32,7 @@ class Sender:
     """What all verbs share.
 
     :param observe_request: called with the HTTP method and status (0: no answer) of every attempt.
+    :param tracer: gets a span for every attempt.
     """
 
     def __init__(
@@ -41,12 +43,14 @@ class Sender:
         chance: Chance,
         retry: RetryPolicy,
         observe_request: Callable[[str, int], None] | None,
+        tracer: Tracer = NULL_TRACER,
     ) -> None:
         self.transport = transport
         self._clock = clock
         self._chance = chance
         self._retry = retry
         self._observe_request = observe_request
+        self._tracer = tracer
         self._warned: set[str] = set()
 
     async def once(self, request: Request, *, answers: Callable[[Response], bool] = succeeded) -> Response:
@@ -56,16 +60,17 @@ class Sender:
         :raises ApiError: the server refused.
         :raises TransportError: no answer came.
         """
-        try:
-            response = await self.transport.request(request)
-        except TransportError:
-            self._observe(request.method, 0)
-            raise
-        self._observe(request.method, response.status)
-        self._log_warnings(response.headers, request.what)
-        if answers(response):
-            return response
-        raise failure(response.status, response.headers, response.body, request.what, self._clock.now())
+        with self._tracer.span("request", method=request.method, what=request.what):
+            try:
+                response = await self.transport.request(request)
+            except TransportError:
+                self._observe(request.method, 0)
+                raise
+            self._observe(request.method, response.status)
+            self._log_warnings(response.headers, request.what)
+            if answers(response):
+                return response
+            raise failure(response.status, response.headers, response.body, request.what, self._clock.now())
 
     async def send(
         self, request: Request, repeat: Repeat, *, answers: Callable[[Response], bool] = succeeded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fivespot.runtime.cache import Cache, ReflectorSettings
 from fivespot.runtime.client import WATCH_LIMITS, Client, Connection, Limits, Transport
 from fivespot.runtime.clock import Chance, Clock, Offload
-from fivespot.runtime.telemetry import EventRecorder, Metrics
+from fivespot.runtime.telemetry import NULL_TRACER, EventRecorder, Metrics, Tracer
 
 from .context import ControllerSettings, ManagerContext
 from .health import Connectivity
@@ -26,6 +26,7 @@ def assemble(
     settings: ManagerSettings | None = None,
     watch_limits: Limits = WATCH_LIMITS,
     reflector: ReflectorSettings = ReflectorSettings(),  # noqa: B008 - frozen
+    tracer: Tracer = NULL_TRACER,
 ) -> Manager:
     """A manager without controllers. The connection stays the caller's, who closes it after the manager has ended.
 
@@ -33,6 +34,7 @@ def assemble(
     :param controllers: ``dry_run`` in it also keeps every write, those of events included, from being sent.
     :param watch_limits: of the watches; ``read`` is how long a silent one is trusted.
     :param reflector: of every informer.
+    :param tracer: of every run and request.
     """
     metrics = Metrics()
     connectivity = Connectivity(connection.server)
@@ -51,6 +53,7 @@ def assemble(
         chance=chance,
         watch_limits=watch_limits,
         observe_request=observe,
+        tracer=tracer,
     )
     context = ManagerContext(
         client=client,
@@ -68,5 +71,6 @@ def assemble(
             metrics=metrics,
         ),
         settings=controllers,
+        tracer=tracer,
     )
     return Manager(context, settings, connectivity=connectivity)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from fivespot.runtime.clock import Chance, Clock, Offload
+from fivespot.runtime.telemetry import NULL_TRACER, Tracer
 
 from .plans import PlanBook
 
@@ -54,6 +55,7 @@ class ManagerContext:
     events: EventRecorder
     settings: ControllerSettings = field(default_factory=ControllerSettings)
     plans: PlanBook = field(default_factory=PlanBook)
+    tracer: Tracer = NULL_TRACER
 
     def controller(
         self,
@@ -83,6 +85,7 @@ class ManagerContext:
             priority=priority,
             metrics=self.metrics.controller(name),
             queue_metrics=self.metrics.queue(name),
+            tracer=self.tracer,
         )
 
 

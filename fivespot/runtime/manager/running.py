@@ -19,7 +19,7 @@ import structlog
 from fivespot.runtime.client import connect
 from fivespot.runtime.clock import SystemClock, ThreadOffload, system_chance
 from fivespot.runtime.errors import ConfigError, StopError
-from fivespot.runtime.telemetry import LogFormat, configure
+from fivespot.runtime.telemetry import NULL_TRACER, LogFormat, Tracer, configure
 
 from .assembling import assemble
 from .context import ControllerSettings
@@ -42,6 +42,7 @@ async def open_manager(
     context: str | None = None,
     namespaces: Sequence[str] | None = None,
     settings: ManagerSettings | None = None,
+    tracer: Tracer = NULL_TRACER,
 ) -> AsyncIterator[Manager]:
     """A manager with a connection of its own, which is closed on exit::
 
@@ -56,6 +57,7 @@ async def open_manager(
     :param kubeconfig: a file; None finds one as :func:`~fivespot.runtime.client.connect` says.
     :param context: of the kubeconfig.
     :param namespaces: the namespaces to work in; None for all.
+    :param tracer: gets a span for every run and request.
     :raises ConfigError: in one line, which file or credential cannot be used and why.
     """
     clock, chance, offload = SystemClock(), system_chance(), ThreadOffload()
@@ -72,6 +74,7 @@ async def open_manager(
             offload=offload,
             controllers=ControllerSettings(namespaces=chosen, instance=platform.node()),
             settings=settings,
+            tracer=tracer,
         )
     finally:
         await connection.close()
@@ -87,6 +90,7 @@ def run(
     settings: ManagerSettings | None = None,
     log_format: LogFormat = "json",
     verbosity: int = 0,
+    tracer: Tracer = NULL_TRACER,
 ) -> None:
     """The main function of a program: run a manager until SIGTERM or SIGINT, and stop it in order.
 
@@ -106,7 +110,7 @@ def run(
         stop = asyncio.Event()
         stop_on_signals(stop)
         async with open_manager(
-            name, kubeconfig=kubeconfig, context=context, namespaces=namespaces, settings=settings
+            name, kubeconfig=kubeconfig, context=context, namespaces=namespaces, settings=settings, tracer=tracer
         ) as manager:
             setup(manager)
             await manager.run(stop)

@@ -12,6 +12,7 @@ from fivespot.runtime.cache import KindState
 from fivespot.runtime.clock import Chance, Clock
 from fivespot.runtime.errors import ApiError, ConflictError, FivespotError, QueueShutDownError, TerminalError
 from fivespot.runtime.objects import Change, GroupKind, Key, Resource
+from fivespot.runtime.telemetry import NULL_TRACER, Tracer
 from fivespot.runtime.workqueue import Backoff, QueueMetrics, WorkQueue
 
 from .context import new_reconcile_id, reconcile_id
@@ -50,6 +51,7 @@ class Controller:
     :param priority: of a key that becomes wanted; higher goes first within its namespace. Called at every enqueue.
     :param metrics: hears of runs.
     :param queue_metrics: hears of the queue.
+    :param tracer: gets a span for every run.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Controller:
         priority: Callable[[Key], int] | None = None,
         metrics: ControllerMetrics | None = None,
         queue_metrics: QueueMetrics | None = None,
+        tracer: Tracer = NULL_TRACER,
     ) -> None:
         if workers < 1 or not timeout > 0:
             raise ValueError(f"controller {name} needs at least one worker and a time limit above zero")
@@ -77,6 +80,7 @@ class Controller:
         self._timeout = timeout
         self._priority = priority
         self._metrics = metrics
+        self._tracer = tracer
         self._sources: list[Source] = []
         self._attached = False
         self._running = False
@@ -266,7 +270,10 @@ class Controller:
         limit = asyncio.timeout(self._timeout)
         try:
             async with limit:
-                result = await self._reconciler.reconcile(key)
+                with self._tracer.span(
+                    "reconcile", controller=self.name, namespace=key.namespace, name=key.name, reconcile_id=run_id
+                ):
+                    result = await self._reconciler.reconcile(key)
             return self._succeeded(key, result)
         except asyncio.CancelledError as error:
             if self.queue.closed:
