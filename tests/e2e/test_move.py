@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from controlplane import Api, clusterctl, select
 from support.clusterapi import World
 from support.live import LiveScene
@@ -34,6 +36,7 @@ def written(world: World, mark: Any, namespace: str) -> list[str]:
     return [f"{e['verb']} {e['objectRef']['resource']}" for e in events if e["objectRef"]["resource"] != "events"]
 
 
+@pytest.mark.timeout(300)
 def test_b6_3_a_moved_cluster_keeps_its_machines_and_the_schedule_goes_on_deciding(
     world: World, own_world: Callable[..., World], tmp_path: Path
 ) -> None:
@@ -73,5 +76,11 @@ def test_b6_3_a_moved_cluster_keeps_its_machines_and_the_schedule_goes_on_decidi
     moved.wait_gone()
     assert world.api.find("v1", "Node", before["status"]["nodeRef"]["name"]) is None, "of the workload cluster"
     assert target.api.get(*MACHINE, "web", namespace)["metadata"]["finalizers"]
-    target.api.patch(*SCHEDULE, "hours", namespace, {"spec": {"enabled": True}})
-    moved.wait_ready(after=after)
+
+    # The gates of the target are those that users run, so this is the place to see a whole life under them.
+    scene = LiveScene(target, target.namespace("default-gates"))
+    machine = scene.run()
+    for active in (False, True):
+        scene.active(active)
+    scene.wait_ready(60, after=machine)
+    assert target.forbidden() == []

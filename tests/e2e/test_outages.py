@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from controlplane import FAST_GATES
 from support.clusterapi import World
 from support.live import LiveScene
@@ -15,6 +17,7 @@ from support.machines import taint
 TAINT = "example.com/spot"
 
 
+@pytest.mark.timeout(300)
 def test_b2_7_b6_4_b3_4_taints_reach_the_node_and_cluster_api_may_go_down_come_back_and_be_uninstalled(
     own_world: Callable[..., World],
 ) -> None:
