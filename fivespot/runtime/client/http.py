@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlencode
 
@@ -102,7 +103,7 @@ class HttpTransport:
     async def _send(self, request: Request, access: Access, pool: Pool) -> _HttpStream:
         target = access.server + request.path
         if request.query:
-            target += "?" + urlencode(request.query)
+            target += _encoded(tuple(request.query.items()))
         loop = asyncio.get_running_loop()
         began = loop.time()
         answered = False
@@ -132,6 +133,12 @@ class HttpTransport:
         if self._closed:
             raise ConnectError("the transport is closed")
         return await self._pools.acquire()
+
+
+@lru_cache(maxsize=256)
+def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+    # All writes of a client have the same.
+    return "?" + urlencode(query)
 
 
 def _headers(request: Request, access: Access) -> LooseHeaders:

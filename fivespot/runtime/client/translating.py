@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import Final
 
 import aiohttp
@@ -55,6 +56,7 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
+@lru_cache(maxsize=64)
 def client_timeout(limits: Limits) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(
         total=limits.total,
