@@ -80,7 +80,8 @@ class Signal:
     __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
-        self._waiting: set[asyncio.Future[None]] = set()
+        # In order, so that a run with the same seed wakes them in the same one.
+        self._waiting: dict[asyncio.Future[None], None] = {}
 
     def fire(self) -> None:
         """Wake all that wait now."""
@@ -92,14 +93,14 @@ class Signal:
     async def wait(self, seconds: float | None = None) -> None:
         """Until it fires, or for so long at most."""
         future = asyncio.get_running_loop().create_future()
-        self._waiting.add(future)
+        self._waiting[future] = None
         try:
             async with asyncio.timeout(seconds):
                 await future
         except TimeoutError:
             return
         finally:
-            self._waiting.discard(future)
+            self._waiting.pop(future, None)
 
 
 class Collection:

@@ -25,7 +25,7 @@ __all__ = ["LAG", "Story", "Witness"]
 Json = dict[str, Any]
 
 LAG = 180.0
-"""Seconds by which a controller may act on what was true: a dead watch is noticed after 90, and requests may be late."""
+"""Seconds by which a controller may act on what was true: a dead watch is noticed after 90, a request may be late."""
 _ROUNDING = 1.5
 """Instants in status have no fractions of seconds."""
 _WRITES = ("create", "update", "patch", "delete")
