@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from .schema import Node
-from .schema.checking import show
+from .schema.checking import alike, show
 
 __all__ = [
     "Changes",
@@ -190,7 +190,7 @@ def _compare(old: Any, new: Any, node: Node, path: Path, changes: Changes) -> No
     if old is new:
         return
     if type(old) is not type(new) or not is_granular(new, node):
-        if old != new or type(old) is not type(new):
+        if not alike(old, new):
             _replaced(old, new, node, path, changes)
         return
     if isinstance(new, dict):
@@ -201,7 +201,7 @@ def _compare(old: Any, new: Any, node: Node, path: Path, changes: Changes) -> No
         known = before.pop(name, None)
         if known is None:
             everything(inner, below, (*path, name), changes.added)
-        elif known[0] != inner or type(known[0]) is not type(inner):
+        elif not alike(known[0], inner):
             _compare(known[0], inner, below, (*path, name), changes)
     for name, (inner, below) in before.items():
         everything(inner, below, (*path, name), changes.removed)

@@ -23,7 +23,7 @@ from .options import DeleteOptions, WriteOptions, delete_options, list_options, 
 from .patching import APPLY, apply_patch, patch_kind
 from .reading import get_object, list_objects, selector_of, view_of
 from .routes import Target, resource_target
-from .schema.checking import show
+from .schema.checking import alike, show
 from .status import ApiFault, Cause, bad_request, conflict, invalid, method_not_allowed, not_implemented, nothing_served
 from .watching import watch_objects
 from .writing import Writer
@@ -144,7 +144,7 @@ class Resources:
         body["spec"] = {"finalizers": list(decoded.body.get("spec", {}).get("finalizers") or [])}
         if entry.deleting and not body["spec"]["finalizers"] and not body["metadata"].get("finalizers"):
             self._cluster.remove(kind, entry.key)
-        elif body != self._cluster.decode(entry, kind, served):
+        elif not alike(body, self._cluster.decode(entry, kind, served)):
             self._cluster.put(kind, served, body)
         return self._written(200, request, kind, served, body, [])
 

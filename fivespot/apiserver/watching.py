@@ -74,7 +74,8 @@ class Watch:
         self._bookmarks = bookmarks
         now = cluster.clock.monotonic()
         self._deadline = now + seconds
-        self._next_bookmark = min(now + cluster.bookmarks, self._deadline - _FAREWELL_SECONDS)
+        farewell = self._deadline - _FAREWELL_SECONDS
+        self._next_bookmark = min(now + cluster.bookmarks, farewell if farewell > now else self._deadline)
         self._position = self._collection.end
         self._initial: Iterator[bytes] = iter(())
         self._closed = False

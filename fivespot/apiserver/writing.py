@@ -11,7 +11,7 @@ from .managed import Owner, track_update, with_metadata
 from .metadata import custom_name_problem, fresh, keep_system_fields, metadata_problems, update_problems
 from .options import WriteOptions
 from .schema import ABSENT, BLOCKED, check_rules, is_blocking, validate
-from .schema.checking import show
+from .schema.checking import alike, show
 from .status import (
     ApiFault,
     Cause,
@@ -198,7 +198,7 @@ class Writer:
         self._prepare_update(kind, served, new, old, owner.subresource)
         if tracked:
             track_update(old, new, with_metadata(served.node), owner, self._cluster.now())
-        if new == old:
+        if alike(new, old):
             return new
         self._validate(kind, served, new, old)
         if options.dry_run:

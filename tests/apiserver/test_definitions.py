@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -439,3 +440,13 @@ def test_a_stale_version_in_a_patch_of_the_status(target: Target, widgets: Defin
     stale = {"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]}, "status": {"ok": True}}
     refused = target.patch(f"{path}/a/status", stale)
     assert (refused.status, refused.reason) == (409, "Conflict")
+
+
+def test_true_is_not_one_and_one_is_not_a_fraction(target: Target, widgets: Defined, ns: str) -> None:
+    path = widgets.path(ns)
+    target.create(path, widgets.body("a", {"free": {"x": True, "list": [1]}})).ok()
+    for patch in ({"x": 1}, {"x": True}, {"list": [True]}, {"list": [1]}):
+        before = target.get(f"{path}/a").ok()
+        after = target.patch(f"{path}/a", {"spec": {"free": patch}}).ok()
+        assert after["metadata"]["resourceVersion"] != before["metadata"]["resourceVersion"]
+        assert json.dumps(after["spec"]["free"] | patch) == json.dumps(after["spec"]["free"])

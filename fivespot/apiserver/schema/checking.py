@@ -13,7 +13,7 @@ from fivespot.apiserver.status import Cause
 from .formats import FORMATS
 from .node import Node
 
-__all__ = ["ABSENT", "BLOCKED", "is_blocking", "lists_alike", "validate"]
+__all__ = ["ABSENT", "BLOCKED", "alike", "is_blocking", "lists_alike", "validate"]
 
 _JSON_TYPES: Final[Mapping[type, str]] = {
     bool: "boolean",
@@ -55,7 +55,7 @@ def validate(value: Any, node: Node, path: str, old: Any = ABSENT) -> list[Cause
 
 
 def _check(value: Any, node: Node, path: str, old: Any, causes: list[Cause]) -> None:
-    if old is not ABSENT and _same(old, value):
+    if old is not ABSENT and alike(old, value):
         return
     if value is None:
         if not node.nullable and (node.type or node.int_or_string):
@@ -78,9 +78,15 @@ def _check(value: Any, node: Node, path: str, old: Any, causes: list[Cause]) -> 
         _check_junctions(value, node, path, causes)
 
 
-def _same(old: Any, new: Any) -> bool:
-    # Equality alone would take True for 1.
-    return type(old) is type(new) and bool(old == new)
+def alike(old: Any, new: Any) -> bool:
+    """Whether two values are the same JSON; Python takes True for 1 and 1 for 1.0."""
+    if type(old) is not type(new) or old != new:
+        return False
+    return not isinstance(new, dict | list) or _sorted(old) == _sorted(new)
+
+
+def _sorted(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="sorted")
 
 
 def json_type(value: Any) -> str:
@@ -121,7 +127,7 @@ def _number(value: Any) -> str:
 
 
 def _check_plain(value: Any, node: Node, path: str, causes: list[Cause]) -> None:
-    if node.enum and not any(_same(choice, value) for choice in node.enum):
+    if node.enum and not any(alike(choice, value) for choice in node.enum):
         supported = ", ".join(show(choice) for choice in node.enum)
         message = f"Unsupported value: {show(value)}: supported values: {supported}"
         causes.append(Cause(path, "FieldValueNotSupported", message))

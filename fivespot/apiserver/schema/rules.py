@@ -10,7 +10,7 @@ from typing import Any
 from fivespot.apiserver.status import Cause
 
 from .cel import CelFailure, Program, compile_expression
-from .checking import ABSENT, identity, lists_alike, show
+from .checking import ABSENT, alike, identity, lists_alike, show
 from .node import Node, Rule, cel_name
 
 __all__ = ["check_rules", "rule_problems"]
@@ -28,7 +28,7 @@ def check_rules(value: Any, node: Node, path: str, old: Any = ABSENT) -> list[Ca
 
 
 def _walk(value: Any, node: Node, path: str, old: Any, causes: list[Cause]) -> None:
-    if not node.ruled or value is None or (old is not ABSENT and old == value):
+    if not node.ruled or value is None or (old is not ABSENT and alike(old, value)):
         return
     for rule in node.rules:
         _apply(rule, value, node, path, old, causes)
