@@ -33,7 +33,7 @@ lint:
 
 # Tests that need no server (a minute)
 unit *ARGS:
-    pytest tests/unit -n {{ jobs }} "$@"
+    pytest tests/unit tests/simulation -n {{ jobs }} "$@"
 
 # Tests on the real control plane, those with the real Cluster API included (13 minutes)
 server *ARGS: build-controlplane

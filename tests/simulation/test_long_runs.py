@@ -1,4 +1,8 @@
-"""Months of schedules in seconds: the whole system, with every phase of a Machine, in virtual time."""
+"""Months of schedules in seconds: the whole system, with every phase of a Machine, in virtual time.
+
+Small enough for every run of the tests; ``./dev bench simulation`` measures a month of a hundred machines and a day of
+a thousand.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from fivespot.testing.virtual import run_virtual
 from .world import DAY, Trace, add_machine, add_schedule, counts, phases
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
+_A_FEW = 6
+_MANY = 120
 
 
 async def weekdays(system: EmbeddedSystem, machines: int, days: int) -> list[tuple[str, int]]:
@@ -32,24 +38,24 @@ async def weekdays(system: EmbeddedSystem, machines: int, days: int) -> list[tup
     return seen
 
 
-def test_a_month_of_working_days_for_a_hundred_machines() -> None:
+def test_a_month_of_working_days() -> None:
     async def month() -> list[tuple[str, int]]:
         async with EmbeddedCluster(start=MONDAY, stride=3600) as cluster, EmbeddedSystem(cluster) as system:
-            return await weekdays(system, machines=100, days=31)
+            return await weekdays(system, machines=_A_FEW, days=31)
 
     seen = run_virtual(month())
     # The clocks in Berlin change on the 29th of March, a Sunday; noon is within hours before and after.
     for when, count in seen:
         day, hour = when.split()
-        assert count == (100 if hour == "12" and day not in {"Sat", "Sun"} else 0), when
+        assert count == (_A_FEW if hour == "12" and day not in {"Sat", "Sun"} else 0), when
 
 
-def test_a_day_of_a_thousand_machines() -> None:
+def test_a_day_of_many_machines() -> None:
     async def day() -> list[tuple[str, int]]:
         async with EmbeddedCluster(start=MONDAY, stride=3600) as cluster, EmbeddedSystem(cluster) as system:
-            return await weekdays(system, machines=1000, days=1)
+            return await weekdays(system, machines=_MANY, days=1)
 
-    assert run_virtual(day()) == [("Mon 12", 1000), ("Mon 23", 0)]
+    assert run_virtual(day()) == [("Mon 12", _MANY), ("Mon 23", 0)]
 
 
 def test_the_same_seed_gives_the_same_trace_and_another_seed_another() -> None:
