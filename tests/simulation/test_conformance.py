@@ -1,0 +1,38 @@
+"""The conformance kit in virtual time: what takes a quarter of a minute on a real server takes no time at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from fivespot.providers.registry import shipped_providers
+from fivespot.providers.sdk import build_controller
+from fivespot.testing.cluster import EmbeddedCluster
+from fivespot.testing.conformance import RULES, SHIPPED, Outcome, Report, check_provider
+
+from .crew import Crew
+
+
+async def judged(cluster: EmbeddedCluster, kind: str) -> Report:
+    """A shipped provider, looked at from outside, restarts included."""
+    (provider,) = [provider for provider in shipped_providers() if provider.kind == kind]
+    await cluster.install(provider.definition())
+    crew = Crew()
+    await crew.hire(kind, partial(cluster.manager, partial(build_controller, provider), name=kind.lower()))
+
+    async def restart() -> None:
+        await crew.stop(kind)
+        await crew.start(kind)
+
+    subject = replace(SHIPPED[kind], restart=restart)
+    report = await check_provider(subject, cluster.client, clock=cluster.clock, chance=cluster.chance)
+    await crew.dismiss()
+    return report
+
+
+@pytest.mark.parametrize("kind", sorted(SHIPPED))
+async def test_a_shipped_provider_keeps_every_rule(fivespot_cluster: EmbeddedCluster, kind: str) -> None:
+    report = await judged(fivespot_cluster, kind)
+    assert [result.rule.id for result in report.of(Outcome.PASSED)] == [rule.id for rule in RULES], report.to_text()
