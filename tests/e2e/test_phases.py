@@ -32,6 +32,8 @@ def test_b1_3_b7_1_a_machine_that_somebody_deletes_is_drained_and_replaced_after
 
 def test_b1_6_b7_1_a_machine_that_vanished_is_told_and_replaced_once_what_it_owned_is_gone(world: World) -> None:
     """Kubernetes collects the bootstrap and infrastructure objects of a Machine that is no more."""
+    if world.core_version == "v1beta1":
+        pytest.skip("this release of Cluster API puts its finalizer back also while paused")
     scene = LiveScene(world, world.namespace("vanished"))
     before = scene.run()
     scene.annotate_machine(**{"cluster.x-k8s.io/paused": ""})

@@ -58,13 +58,10 @@ def make_children(scene: LiveScene, owner: Json) -> None:
         scene.api.create({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {}})
     reference = {"apiVersion": MACHINE[0], "kind": MACHINE[1], "name": scene.name, "uid": owner["uid"]}
     owners = [{**reference, "controller": True, "blockOwnerDeletion": True}]
-    bootstrap, infrastructure = (
-        {"apiGroup": kind[0].partition("/")[0], "kind": kind[1], "name": scene.name}
-        for kind in (scene.bootstraps, scene.infrastructure)
-    )
+    bootstrap, infrastructure = (_reference(scene, kind) for kind in (scene.bootstraps, scene.infrastructure))
     scene.api.create(
         {
-            "apiVersion": "cluster.x-k8s.io/v1beta2",
+            "apiVersion": scene.machines[0],
             "kind": "Machine",
             "metadata": {**metadata, "ownerReferences": owners},
             "spec": {
@@ -74,6 +71,12 @@ def make_children(scene: LiveScene, owner: Json) -> None:
             },
         }
     )
+
+
+def _reference(scene: LiveScene, kind: tuple[str, str]) -> Json:
+    if scene.world.core_version == "v1beta1":
+        return {"apiVersion": kind[0], "kind": kind[1], "name": scene.name, "namespace": scene.namespace}
+    return {"apiGroup": kind[0].partition("/")[0], "kind": kind[1], "name": scene.name}
 
 
 def runs(scene: LiveScene) -> bool:
