@@ -28,7 +28,7 @@ def ns(target: Target) -> Iterator[str]:
     """A namespace of the test's own."""
     name = target.namespace()
     yield name
-    target.delete(f"{NAMESPACES}/{name}")
+    target.leave(name)
 
 
 @pytest.fixture

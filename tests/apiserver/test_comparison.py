@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from controlplane import ControlPlane
-from support.targets import NAMESPACES, Answer, Defined, EmbeddedServer, Target, embedded_target, real_target
+from support.targets import Answer, Defined, EmbeddedServer, Target, embedded_target, real_target
 
 EXAMPLES = int(os.environ.get("FIVESPOT_COMPARISONS", "12"))
 SPEC = {
@@ -216,7 +216,7 @@ class Comparison(RuleBasedStateMachine):
             target.request("DELETE", self.paths[number])
             target.create(self.paths[number], defined.body("end", {"size": 1})).ok()
             streams.append(self._events(target, defined, number))
-            target.delete(f"{NAMESPACES}/{self.paths[number].split('/')[5]}")
+            target.leave(self.paths[number].split("/")[5])
         short = [[(type_, body["metadata"]["name"]) for type_, body in stream] for stream in streams]
         assert short[0] == short[1]
         assert streams[0] == streams[1]

@@ -118,7 +118,7 @@ def test_typed_clients_send_protobuf(target: Target, ns: str) -> None:
     assert (secret["data"], secret["type"]) == ({"a": "Yg=="}, "Opaque")
     assert target.get(f"{NAMESPACES}/{ns}/serviceaccounts/r").status == 200
     assert target.get(f"{NAMESPACES}/{ns}-2").ok()["status"] == {"phase": "Active"}
-    target.delete(f"{NAMESPACES}/{ns}-2")
+    target.leave(f"{ns}-2")
 
 
 def test_invalid_objects_are_told_by_field(target: Target, ns: str) -> None:

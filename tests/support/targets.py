@@ -216,6 +216,15 @@ class Target:
         self.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}).ok()
         return name
 
+    def leave(self, namespace: str) -> None:
+        """Be done with a namespace.
+
+        The real one stays until its server goes: the namespace controller needs seconds for each, and whoever waits
+        for a namespace on the same server would stand in line behind hundreds.
+        """
+        if self.embedded:
+            self.delete(f"{NAMESPACES}/{namespace}")
+
     def define(self, schema: Json, **options: Any) -> Defined:
         """A new kind, established and served."""
         group = f"g{secrets.token_hex(4)}.example.com"
