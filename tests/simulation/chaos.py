@@ -272,8 +272,9 @@ class Chaos:
             await self._crew.kill(who)
 
     async def _misbehave(self, name: str) -> None:
-        # Copies, because some remember what they have answered.
-        rules = [replace(rule) for rule in self._random.sample(FAULTS, self._random.choice((0, 1, 1, 2, 3)))]
+        rules = self._random.sample(FAULTS, self._random.choice((0, 1, 1, 2, 3)))
+        # It remembers what it has answered, so each time has one of its own.
+        rules = [replace(rule, fault=StaleList()) if isinstance(rule.fault, StaleList) else rule for rule in rules]
         self._tell(f"the server: {', '.join(f'{rule.fault} for {rule.verb} {rule.resource}' for rule in rules)}")
         self.cluster.faults.replace(rules)
 
