@@ -39,7 +39,7 @@ unit *ARGS:
 server *ARGS: build-controlplane
     pytest tests/e2e tests/server tests/apiserver -n {{ jobs }} --dist loadfile "$@"
 
-# Tests with the real Cluster API alone (4 minutes; FIVESPOT_CLUSTER_API_VERSION=1.10.7 takes an older one)
+# Tests with the real Cluster API alone (3 minutes; FIVESPOT_CLUSTER_API_VERSION=1.10.7 takes an older one)
 e2e *ARGS: build-controlplane
     pytest tests/e2e -n {{ jobs }} --dist loadfile "$@"
 
