@@ -9,11 +9,12 @@ import selectors
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import Context
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 
 __all__ = ["StuckError", "VirtualTimeLoop", "run_virtual"]
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 _COLLECT_AFTER: Final = 100_000
 """New containers before Python looks for garbage in cycles: a server's worth of objects is live, and looking through
@@ -60,7 +61,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._jumping.now
 
     def call_at(
-        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+        self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
         # To the next whole tick. asyncio takes a timer for due a nanosecond early; time would then stand still before
         # the deadline, and whoever waits until it has passed would ask again, for ever.
