@@ -15,7 +15,7 @@ from fivespot.testing.virtual import run_virtual
 from .world import DAY, Trace, add_machine, add_schedule, counts, phases
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
-_A_FEW = 6
+_A_FEW = 3
 _MANY = 120
 
 

@@ -14,7 +14,7 @@ from fivespot.testing.virtual import run_virtual
 
 from .chaos import Chaos
 
-_USUAL = 9
+_USUAL = 6
 _FIRST = 1
 
 

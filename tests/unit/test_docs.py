@@ -376,7 +376,8 @@ def test_the_table_of_metrics_is_complete_and_true() -> None:
 
 
 def test_every_metric_that_a_page_names_exists() -> None:
-    known = _metrics_in_code()
+    # The fixture of the pytest plugin has a name of the same shape.
+    known = _metrics_in_code() | {"fivespot_cluster"}
     wrong = {
         name
         for page in PAGES
