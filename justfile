@@ -22,7 +22,7 @@ demo *ARGS:
     @exec fivespot demo "$@"
 
 # Everything that has to pass: lint, unit tests, tests on the real control plane (12 minutes)
-test: lint unit build-controlplane server
+test: lint unit contract build-controlplane server
 
 # Style, types, import directions (20 s)
 lint:
@@ -34,6 +34,10 @@ lint:
 # Tests that need no server (a minute)
 unit *ARGS:
     pytest tests/unit tests/simulation -n {{ jobs }} "$@"
+
+# The contract's tests on the server in memory, in virtual time (half a minute; no control plane needed)
+contract *ARGS:
+    pytest tests/server/contract --server embedded -n {{ jobs }} --dist loadfile "$@"
 
 # Tests on the real control plane, those with the real Cluster API included (13 minutes)
 server *ARGS: build-controlplane

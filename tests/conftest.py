@@ -7,10 +7,13 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+import harness.waiting
+import support.observing
+from contract_index import REAL_ONLY
 from controlplane import (
     Api,
     BuildFailed,
@@ -22,6 +25,7 @@ from controlplane import (
     read_crds,
 )
 from support import make_namespace
+from support.embedded import EmbeddedManager, EmbeddedPlane, RealOnly, on_virtual_time
 from support.kept import begin_run, log_folder, worker_name
 from support.manager import ManagerProcess, install
 
@@ -32,8 +36,17 @@ _SERVER_FIXTURES = frozenset({"control_plane", "own_control_plane"})
 _FAILED = pytest.StashKey[bool]()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--server embedded`` has the contract's tests run on the server in memory, in virtual time."""
+    parser.addoption("--server", choices=("real", "embedded"), default="real", help="which API server to test on")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks what needs the server by what it asks for, so that nobody has to remember it."""
+    if _embedded(config):
+        apart = [item for item in items if item.nodeid.partition("[")[0] in REAL_ONLY]
+        config.hook.pytest_deselected(items=apart)
+        items[:] = [item for item in items if item not in apart]
     for item in items:
         if isinstance(item, pytest.Function) and _SERVER_FIXTURES & set(item.fixturenames):
             item.add_marker("server")
@@ -42,7 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Builds the control plane before the first test, outside its time limit."""
     needed = any(item.get_closest_marker("server") for item in session.items)
-    if needed and not session.config.option.collectonly:
+    if needed and not session.config.option.collectonly and not _embedded(session.config):
         try:
             build(kubernetes_version())
             cluster_api_crds()
@@ -76,6 +89,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 @pytest.fixture(scope="session")
 def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """The control plane of this test run (of this worker): for tests that keep to a namespace of their own."""
+    if _embedded(request.config):
+        embedded = EmbeddedPlane()
+        yield cast("ControlPlane", embedded)
+        embedded.stop()
+        return
     with ControlPlane(crds=read_crds(OWN_CRDS)) as plane:
         yield plane
         if request.session.testsfailed:
@@ -85,6 +103,10 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
 @pytest.fixture(scope="session")
 def manager(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Iterator[ManagerProcess]:
     """One manager for all tests of this worker, under the shipped RBAC and admission policy: keep to your namespace."""
+    if _embedded(request.config):
+        with EmbeddedManager(cast("EmbeddedPlane", control_plane)) as embedded:
+            yield cast("ManagerProcess", embedded)
+        return
     install(control_plane)
     with ManagerProcess(control_plane) as process:
         yield process
@@ -101,6 +123,11 @@ def own_control_plane(request: pytest.FixtureRequest) -> Iterator[Callable[..., 
     :class:`controlplane.ControlPlane`; fivespot's own CRDs are installed unless ``crds`` says otherwise.
     """
     started: list[ControlPlane] = []
+    if _embedded(request.config):
+        embedded = EmbeddedPlane()
+        yield lambda **options: cast("ControlPlane", embedded)
+        embedded.stop()
+        return
 
     def start(**options: Any) -> ControlPlane:
         plane = ControlPlane(**{"crds": read_crds(OWN_CRDS), **options})
@@ -134,6 +161,32 @@ def namespace(request: pytest.FixtureRequest, api: Api) -> Iterator[str]:
     yield name
     # Not waited for: what is in it goes in the background.
     api.delete("v1", "Namespace", name, missing_ok=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_real_server(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that starts a real server all the same proves nothing on the one in memory."""
+    with pytest.MonkeyPatch.context() as patch:
+        if _embedded(request.config):
+            patch.setattr(ControlPlane, "start", _refuse)
+        yield
+
+
+def _refuse(plane: ControlPlane) -> None:
+    raise RealOnly("a control plane of its own: see REAL_ONLY in contract_index.py")
+
+
+@pytest.fixture(autouse=True)
+def _virtual_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the test wait on the clock of the server in memory, where it runs on that."""
+    if _embedded(request.config) and _SERVER_FIXTURES & set(request.fixturenames):
+        own = "own_control_plane" in request.fixturenames
+        plane = request.getfixturevalue("own_control_plane")() if own else request.getfixturevalue("control_plane")
+        on_virtual_time(plane, monkeypatch, request.module, harness.waiting, support.observing)
+
+
+def _embedded(config: pytest.Config) -> bool:
+    return bool(config.getoption("--server") == "embedded")
 
 
 def _is_worker(config: pytest.Config) -> bool:

@@ -900,3 +900,215 @@ INDEX: dict[str, Entries] = {
 
 DUE: tuple[str, ...] = tuple(row for row in INDEX if row[0] in "AB")
 """Rows that may not be *later* any more."""
+
+
+def _only_real(reason: str, file: str, *tests: str) -> dict[str, str]:
+    return {f"tests/server/contract/{file}::{test}": reason for test in tests}
+
+
+REAL_ONLY: dict[str, str] = {
+    **_only_real(
+        "a second run before the status is lost, which real time brings; without it there is no search",
+        "test_b2_leftovers.py",
+        "test_b2_3_leftovers_that_neither_a_machine_nor_status_names_are_found_by_label",
+    ),
+    **_only_real(
+        "a control plane of its own, whose rights and admission are changed",
+        "test_b1_b7_waiting.py",
+        "test_b1_7_a_refused_creation_is_tried_again_after_waits_that_double_up_to_a_limit",
+        "test_b1_7_a_right_that_is_missing_is_named_and_its_return_is_found_out",
+        "test_b1_7_two_refusals_at_once_are_one_trouble_that_is_told_once",
+        "test_b1_16_a_delete_without_the_right_is_tried_again_by_itself",
+        "test_b1_16_leftovers_that_may_not_be_deleted_are_an_error_and_tried_again",
+        "test_b1_22_a_reference_that_does_not_resolve_in_time_takes_the_machine",
+        "test_b7_1_each_replacement_waits_twice_as_long_until_readiness_has_lasted",
+        "test_b7_1_the_brake_outlives_the_manager_and_a_loss_during_its_absence_counts",
+        "test_b7_1_the_brake_is_on_for_whoever_deletes_machines_and_off_for_our_own_shutdown",
+    ),
+    **_only_real(
+        "Cluster API's own definitions, at their versions",
+        "test_b2_version.py",
+        "test_b2_1_the_stored_version_changes_while_the_manager_runs_and_conversion_dies",
+    ),
+    **_only_real(
+        "RBAC",
+        "test_a_installed.py",
+        "test_a14_a_third_partys_provider_needs_its_definition_its_controller_and_rights_for_itself",
+    ),
+    **_only_real(
+        "RBAC",
+        "test_a_unreadable.py",
+        "test_a15_a_forbidden_list_begins_nothing_reports_nothing_at_first_and_delays_no_other_kind",
+        "test_a15_a_restart_without_definitions_or_rights_leaves_every_machine_as_it_is",
+    ),
+    **_only_real(
+        "RBAC",
+        "test_a_waiting.py",
+        "test_a15_a_failure_to_read_that_lasts_is_reported_as_unknown_and_holds_until_it_ends",
+    ),
+    **_only_real(
+        "RBAC",
+        "test_b4_events.py",
+        "test_b4_7_a_flapping_provider_cannot_flood_and_lost_events_delay_nothing",
+    ),
+    **_only_real(
+        "a clock of its own",
+        "test_c_schedules.py",
+        "test_c2_c8_c9_boundaries_where_the_clock_jumps",
+    ),
+    **_only_real(
+        "a proxy between the manager and the server holds or breaks requests",
+        "test_b2_late.py",
+        "test_b2_8_a_create_that_was_overtaken_by_the_schedule_is_taken_back",
+        "test_b2_8_a_late_create_finds_the_name_taken_and_says_so",
+        "test_b2_8_a_late_delete_of_a_leftover_hits_no_other_of_that_name",
+        "test_b2_8_a_late_delete_of_the_machine_hits_no_other_of_that_name",
+        "test_b2_8_a_late_patch_changes_neither_another_object_nor_a_later_state",
+        "test_b2_8_a_late_report_is_not_written_over_a_later_one",
+    ),
+    **_only_real(
+        "a proxy between the manager and the server holds or breaks requests",
+        "test_b3_deletion.py",
+        "test_b3_1_nothing_is_created_before_the_finalizer_is_on_it",
+        "test_b3_5_a_finalizer_that_comes_while_ours_is_being_added_is_kept",
+        "test_b3_5_the_finalizers_of_others_survive_although_they_change_while_ours_is_removed",
+    ),
+    **_only_real(
+        "a server with other definitions than the shipped ones",
+        "test_b1_older.py",
+        "test_b1_17_b1_23_objects_of_an_older_release_are_kept_and_can_be_shut_down",
+    ),
+    **_only_real(
+        "a server with other definitions than the shipped ones",
+        "test_b3_alone.py",
+        "test_b3_4_without_cluster_api_nothing_is_waited_for_and_its_installation_is_noticed",
+    ),
+    **_only_real(
+        "admission policies or webhooks",
+        "test_b1_killed.py",
+        "test_b1_16_a_delete_that_is_refused_is_an_error_and_tried_again_on_a_relevant_change",
+        "test_b1_16_an_error_of_deletion_ends_when_the_machine_is_wanted_again",
+    ),
+    **_only_real(
+        "admission policies or webhooks",
+        "test_b1_refused.py",
+        "test_b1_7_an_admission_rule_in_the_way_is_quoted_and_asked_again_only_on_a_relevant_change",
+    ),
+    **_only_real(
+        "admission policies or webhooks",
+        "test_b1_up.py",
+        "test_b1_1_a_run_that_cannot_finish_says_pending_and_why",
+    ),
+    **_only_real(
+        "admission policies or webhooks",
+        "test_b2_taints.py",
+        "test_b2_7_a_server_that_drops_taints_is_an_error_and_nothing_is_created",
+        "test_b2_7_a_server_that_refuses_taints_is_an_error_and_nothing_is_created",
+        "test_b2_7_b7_1_a_machine_that_loses_its_taints_after_all_is_deleted_and_the_next_is_braked",
+    ),
+    **_only_real(
+        "admission policies or webhooks",
+        "test_b4_events.py",
+        "test_b4_7_a_resolution_lost_and_regained_and_a_refusal_are_told",
+    ),
+    **_only_real(
+        "admission policies or webhooks",
+        "test_b4_ready.py",
+        "test_b4_1_a_creation_that_admission_refuses_is_stalled",
+    ),
+    **_only_real(
+        "kubectl, or the shipped manifests",
+        "test_b8_operators.py",
+        "test_b8_2_one_namespace_with_roles_alone_is_served_and_no_other_is_looked_at",
+    ),
+    **_only_real(
+        "kubectl, or the shipped manifests",
+        "test_c2_markets.py",
+        "test_c2_people_see_the_columns_of_the_existing_5_spot",
+    ),
+    **_only_real(
+        "kubectl, or the shipped manifests",
+        "test_c_manual.py",
+        "test_c3_a_switch_gives_and_takes_a_machine",
+    ),
+    **_only_real(
+        "kubectl, or the shipped manifests",
+        "test_c_overrides.py",
+        "test_c7_a_typing_error_in_an_override_is_told_by_kubectl",
+        "test_c7_an_override_gives_and_takes_a_machine_and_goes_by_itself",
+        "test_c7_the_latest_one_that_started_decides_whoever_owns_it",
+    ),
+    **_only_real(
+        "kubectl, or the shipped manifests",
+        "test_c_scale.py",
+        "test_c9_c10_thousands_rest_a_thousand_ring_at_once_and_a_broken_one_harms_nobody",
+    ),
+    **_only_real(
+        "quotas",
+        "test_b1_refused.py",
+        "test_b1_7_a_quota_in_the_way_may_pass_by_itself_and_does_not_stall",
+    ),
+    **_only_real(
+        "quotas",
+        "test_b4_ready.py",
+        "test_b4_1_a_quota_and_a_missing_cluster_may_pass_and_are_reconciling",
+    ),
+    **_only_real(
+        "the manager's command line and variables",
+        "test_b2_version.py",
+        "test_b2_1_the_version_is_the_one_asked_for_if_served_and_else_the_one_that_is_stored",
+    ),
+    **_only_real(
+        "the manager's command line and variables",
+        "test_b4_secrets.py",
+        "test_b4_8_what_an_embedded_spec_holds_is_told_nowhere",
+    ),
+    **_only_real(
+        "the manager's command line and variables",
+        "test_b8_operators.py",
+        "test_b8_3_deletions_by_schedule_wait_their_turn_and_the_kill_switch_does_not",
+    ),
+    **_only_real(
+        "the manager's command line and variables",
+        "test_c_schedules.py",
+        "test_c8_the_release_of_the_zone_data_is_told",
+    ),
+    **_only_real(
+        "the manager's command line and variables",
+        "test_metrics.py",
+        "test_a_machines_life_moves_the_metrics_that_tell_of_it",
+    ),
+    **_only_real(
+        "the manager's process, or its ports",
+        "test_a_hostile.py",
+        "test_a13_a_status_of_a_mebibyte_leaves_a_kibibyte_at_most_and_no_control_characters",
+        "test_a13_eight_providers_that_flap_harm_only_their_own_machines",
+    ),
+    **_only_real(
+        "the manager's process, or its ports",
+        "test_a_installed.py",
+        "test_a12_a_kind_removed_and_installed_again_holds_and_then_decides",
+    ),
+    **_only_real(
+        "the manager's process, or its ports",
+        "test_a_waiting.py",
+        "test_a3_a8_shown_values_are_written_once_in_a_while_and_the_unresolved_counted_without_a_write",
+    ),
+    **_only_real(
+        "the manager's process, or its ports",
+        "test_b3_alone.py",
+        "test_b3_3_a_deletion_that_takes_too_long_is_said_once_and_forced_only_when_asked",
+    ),
+    **_only_real(
+        "the manager's process, or its ports",
+        "test_c_manual.py",
+        "test_c3_a_base_decides_and_what_it_says_is_followed_without_a_restart",
+    ),
+    **_only_real(
+        "work that takes real time",
+        "test_b5_flips.py",
+        "test_b5_1_a_flip_reaches_the_first_creation_without_waiting_for_a_poll",
+    ),
+}
+"""Tests of the contract that need more than the server in memory has, and what; the others run on it as well
+(``--server embedded``)."""

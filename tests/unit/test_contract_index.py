@@ -7,7 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from contract_index import DUE, INDEX, Later
+from contract_index import DUE, INDEX, REAL_ONLY, Later
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 _ROW = re.compile(r"^\| ([ABC][0-9]+(?:\.[0-9]+)?) \|", re.MULTILINE)
@@ -40,6 +40,15 @@ def test_every_entry_names_tests_that_exist() -> None:
         if entry.partition("::")[2] not in _tests_in(entry.partition("::")[0])
     ]
     assert not missing
+
+
+def test_every_test_that_needs_the_real_server_exists_and_says_what_for() -> None:
+    wrong = [
+        entry
+        for entry, reason in REAL_ONLY.items()
+        if not reason or entry.partition("::")[2] not in _tests_in(entry.partition("::")[0])
+    ]
+    assert not wrong
 
 
 def test_no_row_is_without_a_test_or_a_reason() -> None:

@@ -21,6 +21,7 @@ from fivespot.cli.timeline.period import local, start_of
 from fivespot.runtime.clock import SystemClock
 from fivespot.runtime.errors import ApiError, ConfigError
 from fivespot.runtime.manager.running import stop_on_signals
+from fivespot.runtime.objects import merge_patch
 from fivespot.runtime.telemetry import configure
 from fivespot.schedule import Zone, load_zone
 from fivespot.testing.cluster import EmbeddedCluster, RunningManager
@@ -159,10 +160,10 @@ async def _operate(cluster: EmbeddedCluster, midnight: datetime, feed: Feed) -> 
         await asyncio.sleep(max(0.0, (midnight + act.after - cluster.clock.now()).total_seconds()))
         feed.act(act.command)
         try:
-            if act.patch is not None:
-                await cluster.client.patch(act.resource, act.key, act.patch)
+            found = await cluster.client.get(act.resource, act.key)
+            if act.change is not None:
+                await cluster.client.patch(act.resource, act.key, merge_patch(act.change, found.head))
             else:
-                found = await cluster.client.get(act.resource, act.key)
                 await cluster.client.delete(act.resource, act.key, uid=found.head.uid)
         except ApiError as error:
             # Whoever watches may have removed it with kubectl, and is free to.

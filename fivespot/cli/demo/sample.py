@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from fivespot.runtime import Key, Patch, Resource, merge_patch
+from fivespot.runtime import Key, Resource
 from fivespot.testing.clusterapi import SIMULATED
 from fivespot.testing.clusterapi.core import MACHINES
 
@@ -55,14 +56,14 @@ class Act:
 
     :param after: from midnight of the first day, on its clock.
     :param command: that does the same with kubectl.
-    :param patch: of the object; None: it is deleted.
+    :param change: of the object, as a merge patch; None: it is deleted.
     """
 
     after: timedelta
     command: str
     resource: Resource
     name: str
-    patch: Patch | None
+    change: Json | None
 
     @property
     def key(self) -> Key:
@@ -116,9 +117,9 @@ def acts(midnight: datetime) -> list[Act]:
 
 
 def _patch(hour: int, minute: int, resource: Resource, name: str, change: Json) -> Act:
-    patch = merge_patch(change)
-    command = f"kubectl patch {_SHORT[resource]} {name} --type=merge -p '{patch.body.decode()}'"
-    return Act(_at(hour, minute), command, resource, name, patch)
+    patch = json.dumps(change, separators=(",", ":"))
+    command = f"kubectl patch {_SHORT[resource]} {name} --type=merge -p '{patch}'"
+    return Act(_at(hour, minute), command, resource, name, change)
 
 
 def _at(hour: int, minute: int) -> timedelta:
