@@ -11,6 +11,7 @@ from controlplane import cluster_api_version
 from e2e import test_drain, test_kill, test_life, test_phases
 from fivespot.testing.clusterapi import SIMULATED, SIMULATED_EARLIER
 from support.clusterapi import World
+from support.kept import log_folder
 
 pytestmark = pytest.mark.together
 
@@ -49,12 +50,14 @@ CASES: dict[str, Case] = {
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[World]:
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
     """In place of the one with Cluster API's own core."""
     if tuple(map(int, cluster_api_version().split("."))) < (1, 11):
         pytest.skip("the simulated core knows v1beta2 only")
     with World(simulated=True) as simulated:
         yield simulated
+        if request.session.testsfailed:
+            simulated.keep_logs(log_folder() / "simulated-core")
 
 
 @pytest.mark.parametrize("name", CASES)
