@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from sys import intern
 from typing import Final
 
 import msgspec
@@ -11,7 +10,7 @@ import msgspec
 from fivespot.api import names
 from fivespot.contract import cut_provider
 from fivespot.runtime.cache import Informer
-from fivespot.runtime.objects import Change, ChangeType, GroupKind, Head, Object, Projection, Resource
+from fivespot.runtime.objects import Change, ChangeType, GroupKind, Head, Object, Projection, Resource, share
 
 from .memory import read_children
 from .observe import named_kinds
@@ -65,13 +64,13 @@ def _by_schedule(change: Change) -> Iterable[str] | None:
     if _same_spec(change):
         return None
     schedule = read_references(change.body).schedule
-    return (intern(schedule_value(change.head.namespace, schedule.kind, schedule.name)),)
+    return (share(schedule_value(change.head.namespace, schedule.kind, schedule.name)),)
 
 
 def _by_cluster(change: Change) -> Iterable[str] | None:
     if _same_spec(change):
         return None
-    return (intern(f"{change.head.namespace}/{read_references(change.body).cluster}"),)
+    return (share(f"{change.head.namespace}/{read_references(change.body).cluster}"),)
 
 
 def _by_kind(change: Change) -> Iterable[str] | None:
@@ -79,7 +78,7 @@ def _by_kind(change: Change) -> Iterable[str] | None:
         return None
     spec, memory = read_references(change.body), read_children(change.body)
     kinds = [group_kind for _, group_kind, _ in named_kinds(spec, memory, None)]
-    return [intern(str(kind)) for kind in (GroupKind(names.PROVIDER_GROUP, spec.schedule.kind), *kinds)]
+    return [share(str(kind)) for kind in (GroupKind(names.PROVIDER_GROUP, spec.schedule.kind), *kinds)]
 
 
 def _same_spec(change: Change) -> bool:

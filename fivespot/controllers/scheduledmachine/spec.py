@@ -10,12 +10,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from sys import intern
 from typing import Any
 
 from fivespot.api import InvalidObject, validate_machine
 from fivespot.contract import Reference
-from fivespot.runtime.objects import GroupKind, group_of, version_of
+from fivespot.runtime.objects import GroupKind, group_of, share, version_of
 
 from .children import template_hash
 
@@ -125,4 +124,4 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _text(value: object) -> str:
     # Thousands of specs name the same few schedules, clusters and kinds.
-    return intern(value) if isinstance(value, str) else ""
+    return share(value) if isinstance(value, str) else ""

@@ -6,6 +6,7 @@ from .object import Change, ChangeType, Object
 from .patch import Patch, finalizer_patch, json_patch, merge_diff, merge_patch
 from .resource import GroupKind, Key, Resource, group_of, version_of
 from .selection import EVERYTHING, FULL, METADATA, Projection, Selector, exact
+from .words import share
 
 __all__ = [
     "EVERYTHING",
@@ -38,5 +39,6 @@ __all__ = [
     "parse_version",
     "rfc3339",
     "set_conditions",
+    "share",
     "version_of",
 ]

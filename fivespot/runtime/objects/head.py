@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sys import intern
-
 import msgspec
 
 from fivespot.runtime.errors import ProtocolError
+
+from .words import share
 
 __all__ = ["Head", "OwnerReference", "WireMeta", "decode_head", "decode_meta", "head_of", "parse_version"]
 
@@ -105,10 +105,10 @@ def decode_head(raw: bytes | bytearray | memoryview | msgspec.Raw, annotations: 
 
 def _shared(owner: OwnerReference) -> OwnerReference:
     return OwnerReference(
-        intern(owner.api_version),
-        intern(owner.kind),
-        intern(owner.name),
-        intern(owner.uid),
+        share(owner.api_version),
+        share(owner.kind),
+        share(owner.name),
+        share(owner.uid),
         owner.controller,
         owner.block_owner_deletion,
     )
@@ -132,17 +132,17 @@ def head_of(meta: WireMeta, annotations: frozenset[str] | None = None) -> Head:
     labels, kept, finalizers = meta.labels, meta.annotations, meta.finalizers
     # The same words stand in thousands of heads: sharing them saves a quarter of a large cache.
     if labels:
-        labels = {name: intern(value) for name, value in labels.items()}
+        labels = {name: share(value) for name, value in labels.items()}
     if kept and annotations is not None:
-        kept = {name: intern(value) for name, value in kept.items() if name in annotations}
+        kept = {name: share(value) for name, value in kept.items() if name in annotations}
     return Head(
-        intern(meta.namespace),
-        intern(meta.name),
-        intern(meta.uid),
+        share(meta.namespace),
+        share(meta.name),
+        meta.uid,
         parse_version(meta.resource_version),
         meta.generation,
         meta.deletion_timestamp,
-        tuple(map(intern, finalizers)) if finalizers else (),
+        tuple(map(share, finalizers)) if finalizers else (),
         labels or _NO_LABELS,
         kept or _NO_LABELS,
         tuple(map(_shared, meta.owner_references)) if meta.owner_references else (),

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from fivespot.runtime.cache.store import Store
-from fivespot.runtime.objects import FULL, METADATA, Key, Object, Projection, decode_head
+from fivespot.runtime.objects import FULL, METADATA, Key, Object, Projection, decode_head, share
 
 COUNT = 1000
 
@@ -57,3 +57,19 @@ def test_an_object_costs_its_kept_bytes_and_about_a_kilobyte(projection: Project
         tracemalloc.stop()
     assert len(store) == COUNT
     assert used / COUNT < budget
+
+
+def test_words_that_are_made_up_without_end_are_not_kept_for_ever() -> None:
+    """kube-rs#1836: a memory keyed by generated names grew with each of them."""
+    first, again = (msgspec.json.decode(b'"a-name-that-lasts"') for _ in range(2))
+    assert first is not again
+    assert share(first) is share(again)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for number in range(400_000):
+            share(f"generated-{number}")
+        used = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert used / 400_000 < 80
