@@ -821,8 +821,8 @@ INDEX: dict[str, Entries] = {
         ),
     ),
     "C4": Later("needs an iCalendar library, as an extra"),
-    "C5": Later("asks the outside world; needs the asynchronous form of the SDK"),
-    "C6": Later("composition comes with providers that read others"),
+    "C5": Later("asks the outside world; not written yet"),
+    "C6": Later("not written yet; the kit has what it needs, for ManualSchedule reads others"),
     "C7": (
         *_in(
             "tests/server/contract/test_c_overrides.py",

@@ -66,7 +66,7 @@ def demo(
     Ctrl-C ends it with exit code 0 and leaves nothing behind.
     """
     view = not headless and sys.stdout.isatty()
-    _require("cel_expr_python", "jsonpatch", "jsonschema_rs", extra="testing")
+    _require("cel_expr_python", "jsonpatch", extra="testing")
     if view:
         _require("rich", extra="cli", otherwise=", or --headless")
 

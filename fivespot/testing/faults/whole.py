@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
-from fivespot.apiserver import DisconnectedError, Handler, Request, Response
+from fivespot.apiserver import ApiFault, DisconnectedError, Handler, Request, Response
 
 from .streams import Blocks, close
 
-__all__ = ["Fail", "Gone", "Refuse", "Reset", "StaleList", "Throttle", "status_body"]
+__all__ = ["Fail", "Gone", "Refuse", "Reset", "StaleList", "Throttle"]
 
 _JSON = "application/json"
 _REASONS = {
@@ -31,22 +31,6 @@ _REASONS = {
 Shape = Literal["json", "text", "html"]
 
 
-def status_body(code: int, message: str, **details: Any) -> bytes:
-    """A Status object as the API server sends it."""
-    status: dict[str, Any] = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": _REASONS.get(code, ""),
-        "code": code,
-    }
-    if details:
-        status["details"] = details
-    return msgspec.json.encode(status)
-
-
 @dataclass(frozen=True)
 class Fail:
     """An error in place of an answer; the server does nothing.
@@ -60,7 +44,7 @@ class Fail:
 
     async def apply(self, request: Request, handler: Handler) -> Response:
         if self.shape == "json":
-            return Response(self.code, [("Content-Type", _JSON)], status_body(self.code, self.message))
+            return ApiFault(self.code, _REASONS.get(self.code, ""), self.message).response()
         if self.shape == "text":
             return Response(self.code, [("Content-Type", "text/plain; charset=utf-8")], self.message.encode())
         page = f"<html><body><h1>{self.code}</h1>{self.message}</body></html>"
@@ -92,9 +76,10 @@ class Gone:
     shape: Literal["event", "http", "body"] = "event"
 
     async def apply(self, request: Request, handler: Handler) -> Response:
-        status = status_body(410, "too old resource version: 1 (2)")
+        fault = ApiFault(410, _REASONS[410], "too old resource version: 1 (2)")
         if self.shape == "http":
-            return Response(410, [("Content-Type", _JSON)], status)
+            return fault.response()
+        status = msgspec.json.encode(fault.status())
         if self.shape == "body":
             return Response(200, [("Content-Type", _JSON)], status)
         line = b'{"type":"ERROR","object":%b}\n' % status
