@@ -105,7 +105,8 @@ class Course:
 
     :param version: the version reached: where the next watch begins.
     :param failures: requests in a row that cost the server work and failed, which the back-off grows with.
-    :param misses: connections in a row that brought nothing: refused, timed out, or broken at once.
+    :param misses: connections in a row that brought nothing, and watches that were closed early.
+    :param relists: lists in a row that a watch led to and that no lasting watch followed.
     :param barren: watches in a row that were opened and brought nothing.
     :param restarts: lists in a row that were begun again because their continue token was refused.
     :param streaming: whether streaming lists are still tried.
@@ -116,6 +117,7 @@ class Course:
     version: int = 0
     failures: int = 0
     misses: int = 0
+    relists: int = 0
     barren: int = 0
     restarts: int = 0
     streaming: bool = True

@@ -39,6 +39,9 @@ from .shared import Shared
 __all__ = ["Driver"]
 
 _log = structlog.get_logger(__name__)
+
+_ORDINARY = frozenset({WatchEnd.CLEAN, WatchEnd.EXPIRED})
+"""Ends that are part of the protocol."""
 _LOG_INTERVAL = 300.0
 """Seconds between two records of one kind of failure while it lasts."""
 _INITIAL_END = "k8s.io/initial-events-end"
@@ -298,8 +301,8 @@ class Driver:
             case ListFailed(error):
                 text = f"{error}"
             case WatchOver(end=end, error=error):
-                if course.failures == 1 and end in {WatchEnd.CLEAN, WatchEnd.EXPIRED}:
-                    # Ends of these kinds are part of the protocol; only a row of them is a failure.
+                if end in _ORDINARY and course.failures + course.misses + course.relists == 1:
+                    # Only a row of them is a failure.
                     return
                 text = f"{error}"
             case _:

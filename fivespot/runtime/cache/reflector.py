@@ -12,9 +12,10 @@
 :func:`advance` takes what is remembered and what happened, and answers what is remembered from now on and what to
 do. It reads no clock, draws no number and does no I/O: chance comes in as a number, and :mod:`.driver` acts.
 
-Two counters govern the waits. What cost the server work and failed (a refusal, a list that broke off) is repeated ever
-more slowly; a connection that was refused or broke is tried again within seconds, because a server that was away is to
-be noticed soon, and one that is away has no work with it. Either counter starts again once the server is there.
+Three counters govern the waits. What cost the server work and failed (a refusal, a list that broke off) is repeated
+ever more slowly, and so is a list that no watch worth the name followed. A connection that was refused or broke and a
+watch that was closed early are tried again within seconds, because a server that was away is to be noticed soon, and
+one that starts has little work with it. A counter starts again once what it counts works again.
 """
 
 from __future__ import annotations
@@ -141,8 +142,16 @@ def _rest(course: Course, error: Exception | None, settings: ReflectorSettings, 
     return course, (Rest(seconds, until_served=not served),)
 
 
+def _relist(course: Course, error: Exception | None, settings: ReflectorSettings, chance: float) -> Step:
+    """Wait for a list after a watch that cannot be resumed."""
+    relists = course.relists + 1
+    course = replace(course, state=BackingOff(relist=True), relists=relists, barren=0)
+    asked = error.retry_after if isinstance(error, ApiError) else None
+    return course, (Rest(backoff(relists, settings, chance, cap=settings.backoff_cap, retry_after=asked)),)
+
+
 def _reconnect(course: Course, settings: ReflectorSettings, chance: float, *, relist: bool) -> Step:
-    """Wait after an attempt that did not reach the server, or whose connection broke."""
+    """Wait after an attempt that did not reach the server, or that ended early without a refusal."""
     misses = course.misses + 1
     course = replace(course, state=BackingOff(relist), misses=misses)
     return course, (Rest(backoff(misses, settings, chance, cap=settings.connect_cap)),)
@@ -194,21 +203,25 @@ def _watch_over(course: Course, event: WatchOver, settings: ReflectorSettings, c
     if event.opened:
         course = _credit(course, event, settings, lost=lost)
     if lost or course.barren >= settings.barren_limit:
-        return _rest(replace(course, barren=0), event.error, settings, chance, relist=True)
-    if event.end in _CONNECTION:
-        return _reconnect(course, settings, chance, relist=False)
+        return _relist(course, event.error, settings, chance)
     if event.end is WatchEnd.CLEAN and event.lasted >= settings.short_watch:
         return _watch(course, event.version)
+    if event.end is WatchEnd.CLEAN or event.end in _CONNECTION:
+        return _reconnect(course, settings, chance, relist=False)
     return _rest(course, event.error, settings, chance, relist=False)
 
 
 def _credit(course: Course, event: WatchOver, settings: ReflectorSettings, *, lost: bool) -> Course:
     """What a watch that was open says of the failures before it."""
-    if event.lasted >= (settings.healthy_after if lost else settings.steady_after):
-        course = replace(course, failures=0, misses=0)
-    if event.end in _CONNECTION:
-        # The server let us watch; what came then was not its doing.
-        course = replace(course, failures=0)
-    if event.received:
-        course = replace(course, misses=0)
-    return replace(course, barren=0 if event.received else course.barren + 1)
+    steady = event.lasted >= settings.steady_after
+    # A list is dear: only a watch that went on from it shows that it was worth it.
+    went_on = event.lasted >= settings.healthy_after if lost else steady or event.received > 0
+    # One that the server closes early each time may well bring something each time.
+    reached = steady or (event.received > 0 and event.end is not WatchEnd.CLEAN)
+    return replace(
+        course,
+        failures=0,
+        misses=0 if reached else course.misses,
+        relists=0 if went_on else course.relists,
+        barren=0 if event.received else course.barren + 1,
+    )

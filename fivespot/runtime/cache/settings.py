@@ -20,11 +20,12 @@ class ReflectorSettings:
         of many informers do not end together.
     :param backoff_base: the longest first wait; it doubles with each failure.
     :param backoff_cap: the longest wait after what cost the server work, unless it asks for a longer one.
-    :param connect_cap: the longest wait after a connection that was refused, could not be made or broke, which cost
-        the server nothing.
+    :param connect_cap: the longest wait after a connection that was refused, could not be made or broke, or a watch
+        that was closed early, which cost the server nothing or little.
     :param retry_after_cap: the longest wait that a server may ask for.
-    :param steady_after: a watch that lasted so long makes earlier failures count no more: the server is back.
-    :param healthy_after: the same for a watch that ends in a way which only another list can mend.
+    :param steady_after: a watch that lasted so long makes earlier misses count no more: the server is back.
+    :param healthy_after: a watch that ends in a way which only another list can mend makes earlier lists count no more
+        after this.
     :param short_watch: a watch that ends cleanly sooner than this is answered with a wait, not with a hot loop.
     :param barren_limit: so many watches in a row that brought neither event nor bookmark lead to a list: a server
         that is behind the version asked for is silent (and one restored from a backup stays behind).

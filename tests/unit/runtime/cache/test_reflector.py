@@ -171,7 +171,7 @@ def test_a_watch_that_ends_at_once_is_not_repeated_in_a_hot_loop() -> None:
     assert isinstance(effects[0], Rest)
     course, _ = step(course, Rested())
     course, effects = step(course, over(WatchEnd.CLEAN, lasted=0.01))
-    assert course.failures == 2
+    assert course.misses == 2, "although each brought something"
 
 
 def test_watches_that_bring_nothing_at_all_lead_to_a_list() -> None:
@@ -282,15 +282,47 @@ def test_watches_that_break_at_once_are_not_opened_in_a_hot_loop() -> None:
 @pytest.mark.parametrize("end", [WatchEnd.EXPIRED, WatchEnd.GARBAGE])
 def test_watches_that_lead_to_a_list_again_and_again_slow_down_unless_they_last_long(end: WatchEnd) -> None:
     course, _ = step(WATCHING, over(end, lasted=0.1))
-    for failures in (2, 3):
+    for lists in (2, 3):
         course, _ = step(course, Rested())
         course, _ = step(course, PageRead(80, ""))
         course, _ = step(course, over(end, lasted=SETTINGS.steady_after))
-        assert course.failures == failures, "a list is dear, so a good one forgets nothing"
+        assert course.relists == lists, "a list is dear, so a good one forgets nothing"
     course, _ = step(course, Rested())
     course, _ = step(course, PageRead(80, ""))
     course, _ = step(course, over(end, lasted=SETTINGS.healthy_after))
-    assert course.failures == 1
+    assert course.relists == 1
+
+
+@pytest.mark.parametrize("end", [WatchEnd.CLEAN, WatchEnd.BROKEN])
+def test_a_server_that_ends_every_watch_at_once_is_listed_ever_more_seldom(end: WatchEnd) -> None:
+    course, waits = WATCHING, []
+    for _ in range(60):
+        course, effects = step(course, over(end, received=0, lasted=0.1), chance=0.999)
+        if isinstance(course.state, BackingOff) and course.state.relist:
+            waits.append(rest(effects))
+            course, _ = step(course, Rested())
+            course, _ = step(course, PageRead(80, ""))
+        else:
+            assert rest(effects) <= SETTINGS.connect_cap, "a watch costs little"
+            course, _ = step(course, Rested())
+    assert waits == sorted(waits)
+    assert waits[-1] > SETTINGS.backoff_cap * 0.9
+
+
+def test_a_server_that_closes_watches_while_it_starts_is_read_within_seconds_after_many_starts() -> None:
+    """It lets watch, is not ready after all and closes, and all it refused before must not add up."""
+    course = WATCHING
+    for _ in range(10):
+        course, _ = step(course, over(WatchEnd.BROKEN, received=1, lasted=0.9))
+        refused = (over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0),) * 3
+        expired = over(WatchEnd.EXPIRED, received=0, lasted=0.01)
+        for each in (*refused, expired):
+            course, effects = step(replace(course, state=Watching()), each, chance=0.999)
+            assert rest(effects) <= SETTINGS.connect_cap
+        course, _ = step(replace(course, state=Listing()), PageRead(80, ""))
+        course, effects = step(course, over(WatchEnd.CLEAN, received=0, lasted=0.2), chance=0.999)
+        assert rest(effects) <= SETTINGS.connect_cap
+        course, _ = step(course, Rested())
 
 
 def test_stop_is_the_end_of_any_state() -> None:
