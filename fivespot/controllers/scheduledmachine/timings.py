@@ -11,7 +11,8 @@ from fivespot.runtime.workqueue import Backoff
 __all__ = ["RETRIES", "Timings"]
 
 RETRIES: Final = Backoff(base=0.1, cap=30.0)
-"""Between tries after passing errors. The cap is how long a machine may wait after an API server came back."""
+"""Between tries after passing errors. While the API server cannot be reached, the waits stay at 3 seconds: the cap is
+how long a machine may wait when the server answers, and fails."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from .reconciler import ProviderReconciler
 __all__ = ["build_controller"]
 
 RETRIES: Final = Backoff(base=0.1, cap=30.0)
-"""Between tries after passing errors. The cap is how late a boundary may be after an API server came back."""
+"""Between tries after passing errors. While the API server cannot be reached, the waits stay at 3 seconds: the cap is
+how late a boundary may be where the server answers, and fails."""
 CLOCK_INTERVAL: Final = 15.0
 """Seconds between two looks at the wall clock."""
 CLOCK_STEP: Final = 0.25

@@ -10,7 +10,14 @@ import structlog
 
 from fivespot.runtime.cache import KindState
 from fivespot.runtime.clock import Chance, Clock
-from fivespot.runtime.errors import ApiError, ConflictError, FivespotError, QueueShutDownError, TerminalError
+from fivespot.runtime.errors import (
+    ApiError,
+    ConflictError,
+    ConnectError,
+    FivespotError,
+    QueueShutDownError,
+    TerminalError,
+)
 from fivespot.runtime.objects import Change, GroupKind, Key, Resource
 from fivespot.runtime.telemetry import NULL_TRACER, Tracer
 from fivespot.runtime.workqueue import Backoff, QueueMetrics, WorkQueue
@@ -47,7 +54,8 @@ class Controller:
     :param name: label of logs and metrics.
     :param workers: runs at the same time.
     :param timeout: seconds after which a run is cancelled and counts as failed.
-    :param backoff: between repeats of a failing key.
+    :param backoff: between repeats of a failing key; its ``connect_cap`` after ConnectError, so that work goes on
+        within seconds of an outage.
     :param priority: of a key that becomes wanted; higher goes first within its namespace. Called at every enqueue.
     :param metrics: hears of runs.
     :param queue_metrics: hears of the queue.
@@ -305,7 +313,12 @@ class Controller:
 
     def _failed(self, key: Key, run_id: str, error: BaseException, words: str) -> str:
         asked = error.retry_after if isinstance(error, ApiError) else None
-        wait = self.queue.add_rate_limited(key, priority=self._priority_of(key), at_least=asked or 0.0)
+        wait = self.queue.add_rate_limited(
+            key,
+            priority=self._priority_of(key),
+            at_least=asked or 0.0,
+            unreached=isinstance(error, ConnectError),
+        )
         # To lose a race is everyday life; what the API says is a warning; anything else is a mistake to be found.
         if isinstance(error, ConflictError):
             level = "info"

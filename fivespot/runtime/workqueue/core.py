@@ -72,6 +72,13 @@ class _Entry(msgspec.Struct, Generic[K], gc=False, eq=False):
     delay_seq: int = 0
 
 
+class _Failed(msgspec.Struct, gc=False, eq=False):
+    # Misses are the failures to reach the server since it last answered.
+    count: int = 0
+    misses: int = 0
+    until: float = -math.inf
+
+
 class _Turn(Generic[K]):
     """The ready keys of one namespace: a heap of (-priority, seq, entry) that may hold outdated items."""
 
@@ -95,7 +102,7 @@ class QueueCore(Generic[K]):
         self._rotation: deque[Hashable] = deque()
         self._delayed: list[tuple[float, int, _Entry[K]]] = []
         self._delayed_live = 0
-        self._failures: dict[K, tuple[int, float]] = {}
+        self._failures: dict[K, _Failed] = {}
         self._seq = 0
         self.ready = 0
         self.running = 0
@@ -165,9 +172,9 @@ class QueueCore(Generic[K]):
             entry.due = None
             self._delayed_live -= 1
             failed = self._failures.get(entry.key)
-            if failed is not None and failed[1] <= now:
+            if failed is not None and failed.until <= now:
                 # Served: the next failure counts, even when the clock reads a hair less than the timer promised.
-                self._failures[entry.key] = (failed[0], -math.inf)
+                failed.until = -math.inf
             self._want(entry, now)
             count += 1
         return count
@@ -211,29 +218,36 @@ class QueueCore(Generic[K]):
             del self._entries[key]
         return now - entry.started
 
-    def fail(self, key: K, now: float, wait: Callable[[int], float]) -> float:
+    def fail(self, key: K, now: float, wait: Callable[[int], float], *, unreached: bool = False) -> float:
         """Count a failure and return the instant until which the key backs off.
 
         A run that an event caused before the back-off was over changes neither count nor deadline: a stream of events
         can neither lengthen the wait of a failing key nor make it forget that it fails.
 
-        :param wait: seconds for a number of consecutive failures.
+        :param wait: seconds for a number of consecutive failures of the same sort.
+        :param unreached: the server was not reached. Counted apart, so that an outage does not make the next real
+            failure wait as if it were one of many.
         """
-        count, until = self._failures.get(key, (0, -math.inf))
-        if now >= until:
-            count += 1
-            until = now + wait(count)
-            self._failures[key] = (count, until)
-        return until
+        failed = self._failures.get(key)
+        if failed is None:
+            failed = self._failures[key] = _Failed()
+        if now >= failed.until:
+            if unreached:
+                failed.misses += 1
+            else:
+                failed.count += 1
+                failed.misses = 0
+            failed.until = now + wait(failed.misses if unreached else failed.count)
+        return failed.until
 
     def forget(self, key: K) -> None:
         """Forget failures of the key. A pending delay stays."""
         self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
-        """Consecutive failures counted for the key."""
+        """Consecutive failures counted for the key, of either sort."""
         failed = self._failures.get(key)
-        return failed[0] if failed else 0
+        return failed.count + failed.misses if failed else 0
 
     def unfinished(self, now: float) -> list[float]:
         """For each running key the seconds since it was taken."""

@@ -113,7 +113,9 @@ class WorkQueue(Generic[K]):
             self._core.delay(key, self._clock.monotonic() + seconds, priority)
             self._arm()
 
-    def add_rate_limited(self, key: K, *, priority: int | None = None, at_least: float = 0.0) -> float:
+    def add_rate_limited(
+        self, key: K, *, priority: int | None = None, at_least: float = 0.0, unreached: bool = False
+    ) -> float:
         """Put back a key whose run failed, and return the seconds until its back-off ends.
 
         Each failure waits longer than the one before, until :meth:`forget`. An event may run the key earlier through
@@ -121,11 +123,15 @@ class WorkQueue(Generic[K]):
 
         :param at_least: seconds that somebody else asked to wait, such as a server's Retry-After; only as much of it
             counts as the cap of the back-off allows.
+        :param unreached: the run failed because the server could not be reached: waits grow up to the back-off's
+            ``connect_cap`` only, and such failures do not lengthen the waits after others.
         """
         if self._closed:
             return 0.0
         now = self._clock.monotonic()
-        until = self._core.fail(key, now, lambda failures: self._wait(failures, at_least))
+        until = self._core.fail(
+            key, now, lambda failures: self._wait(failures, at_least, unreached), unreached=unreached
+        )
         if self._metrics is not None:
             self._metrics.retried()
         self._core.delay(key, until, priority)
@@ -208,8 +214,9 @@ class WorkQueue(Generic[K]):
         """All keys with state and next run: running ones first, then ready ones, then by the end of their delay."""
         return self._core.snapshot(self._clock.monotonic())
 
-    def _wait(self, failures: int, at_least: float) -> float:
-        return max(self._backoff.delay(failures, self._chance), min(at_least, self._backoff.cap))
+    def _wait(self, failures: int, at_least: float, unreached: bool) -> float:
+        wait = self._backoff.delay(failures, self._chance, unreached=unreached)
+        return max(wait, min(at_least, self._backoff.cap))
 
     def _wake(self) -> None:
         while self._waiters:

@@ -15,6 +15,7 @@ import structlog
 from fivespot.runtime.clock import SystemClock
 from fivespot.runtime.errors import (
     ConflictError,
+    ConnectError,
     ForbiddenError,
     TerminalError,
     ThrottledError,
@@ -323,6 +324,18 @@ async def test_a_failing_key_backs_off_alone_and_success_forgets(logged: list[Mu
     failures = [line for line in logged if line["event"] == "reconcile failed"]
     assert [line["attempt"] for line in failures] == [1, 2, 3, 4, 5, 1]
     assert [line["retry_in"] for line in failures] == [1, 2, 4, 8, 16, 1]
+
+
+async def test_after_an_outage_work_goes_on_within_seconds_and_its_failures_are_not_held_against_a_key() -> None:
+    """Tries that do not reach the server cost it nothing, so they need no long waits."""
+    refused, failed = ConnectError("connection refused"), TransportError("no answer")
+    runs = Runs(Script(failed, failed, *[refused] * 40, failed, DONE))
+    controller = make(runs)
+    async with running(controller):
+        controller.enqueue(A)
+        await asyncio.sleep(500)
+    waits = [round(later - earlier) for earlier, later in zip(runs.at, runs.at[1:], strict=False)]
+    assert waits == [1, 2, 1, 2, *[3] * 38, 4]
 
 
 async def test_events_run_a_failing_key_at_once_and_keep_its_deadline() -> None:

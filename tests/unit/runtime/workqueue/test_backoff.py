@@ -21,8 +21,9 @@ from fivespot.runtime.workqueue import Backoff
 def test_a_wait_is_positive_and_never_above_the_cap(
     failures: int, seed: int, base: float, factor: float, cap: float, jitter: float
 ) -> None:
-    delay = Backoff(base, factor, cap, jitter).delay(failures, random.Random(seed))
-    assert 0 < delay <= cap
+    backoff = Backoff(base, factor, cap, jitter)
+    assert 0 < backoff.delay(failures, random.Random(seed)) <= cap
+    assert 0 < backoff.delay(failures, random.Random(seed), unreached=True) <= backoff.connect_cap
 
 
 def test_waits_double_up_to_the_cap_like_client_go() -> None:
@@ -55,6 +56,8 @@ def test_jitter_spreads_waits_over_its_whole_range() -> None:
         {"factor": 0.5},
         {"jitter": 1},
         {"jitter": -0.1},
+        {"connect_cap": 0},
+        {"connect_cap": float("nan")},
     ],
 )
 def test_settings_that_cannot_work_are_refused(values: dict[str, float]) -> None:

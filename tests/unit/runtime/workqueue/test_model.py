@@ -42,7 +42,7 @@ class Model:
     wanted: dict[Key, Wish] = field(default_factory=dict)
     delayed: dict[Key, tuple[float, int, int]] = field(default_factory=dict)
     running: dict[Key, tuple[float, int]] = field(default_factory=dict)
-    failed: dict[Key, tuple[int, float]] = field(default_factory=dict)
+    failed: dict[Key, tuple[int, int, float]] = field(default_factory=dict)
     rotation: list[str] = field(default_factory=list)
     adds: int = 0
     retries: int = 0
@@ -101,8 +101,8 @@ class Model:
         for due, _, key in sorted((due, order, key) for key, (due, order, _) in self.delayed.items()):
             if due <= end:
                 self.now = due
-                if key in self.failed and self.failed[key][1] <= due:
-                    self.failed[key] = (self.failed[key][0], -math.inf)
+                if key in self.failed and self.failed[key][2] <= due:
+                    self.failed[key] = (*self.failed[key][:2], -math.inf)
                 self.add(key, None)
         self.now = end
 
@@ -123,12 +123,12 @@ class Model:
         self.works.append(self.now - self.running.pop(key)[0])
         self._tidy()
 
-    def fail(self, key: Key) -> float:
-        count, until = self.failed.get(key, (0, -math.inf))
+    def fail(self, key: Key, unreached: bool) -> float:
+        count, misses, until = self.failed.get(key, (0, 0, -math.inf))
         if self.now >= until:
-            count += 1
-            until = self.now + min(8.0, 2.0 ** (count - 1))
-            self.failed[key] = (count, until)
+            count, misses = (count, misses + 1) if unreached else (count + 1, 0)
+            until = self.now + (min(3.0, 2.0 ** (misses - 1)) if unreached else min(8.0, 2.0 ** (count - 1)))
+            self.failed[key] = (count, misses, until)
         self.retries += 1
         self.add_after(key, until - self.now, None)
         return until - self.now
@@ -184,11 +184,11 @@ class QueueAgainstModel(RuleBasedStateMachine):
         self.act(self.queue.done, key)
 
     @precondition(lambda self: self.model.running)
-    @rule(data=st.data())
-    def fail(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), unreached=st.booleans())
+    def fail(self, data: st.DataObject, unreached: bool) -> None:
         key = data.draw(st.sampled_from(sorted(self.model.running)))
-        expected = self.model.fail(key)
-        assert self.act(self.queue.add_rate_limited, key) == pytest.approx(expected)
+        expected = self.model.fail(key, unreached)
+        assert self.act(self.queue.add_rate_limited, key, unreached=unreached) == pytest.approx(expected)
 
     @rule(key=KEYS)
     def forget(self, key: Key) -> None:
@@ -229,7 +229,7 @@ class QueueAgainstModel(RuleBasedStateMachine):
             else:
                 state = EntryState.READY if key in model.wanted else EntryState.DELAYED
             assert entry.state is state
-            assert entry.failures == model.failed.get(key, (0, 0))[0]
+            assert entry.failures == sum(model.failed.get(key, (0, 0))[:2])
             if key in model.delayed:
                 assert entry.due_in == pytest.approx(model.delayed[key][0] - model.now)
             else:
