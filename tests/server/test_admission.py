@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from controlplane import Api, ApiError
+from controlplane import Api, ApiError, ControlPlane, read_crds
 from fivespot.api import InvalidObject, validate, validate_spec
 from fivespot.api.machine_spec import ScheduledMachineSpec
 from fivespot.providers.timebased.spec import TimeBasedSpotScheduleSpec
@@ -14,8 +16,20 @@ from support.machines import MACHINE, SCHEDULE, bootstrap, infrastructure, machi
 
 Json = dict[str, Any]
 
+CRDS = Path(__file__).resolve().parents[2] / "manifests" / "crds"
+
 ANYWHERE = "default"
 """The namespace of dry runs."""
+
+
+@pytest.fixture(scope="module")
+def api(request: pytest.FixtureRequest) -> Iterator[Api]:
+    """A server without a manager, which would write the status of what is made here."""
+    if request.config.getoption("--server") == "embedded":
+        yield request.getfixturevalue("control_plane").api
+        return
+    with ControlPlane(crds=read_crds(CRDS), controller_manager=False, audit=False) as plane:
+        yield plane.api
 
 
 def refusal(api: Api, body: Json) -> tuple[int, dict[str, str]]:
