@@ -53,7 +53,7 @@ class Provider(Generic[Spec]):
     after ``timeout``, and repeated with a back-off when it fails.
 
     :param kind: such as ``OfficeHours``.
-    :param plural: the resource; by default that of the kind, such as ``officehours``.
+    :param plural: the resource; by default Kubernetes' guess, such as ``weekschedules`` for ``WeekSchedule``.
     :param spec: the pydantic model of ``spec``; what it refuses is an invalid spec. ``overrides`` is added to it.
     :param decide: the verdict at an instant. Raises :class:`~fivespot.providers.sdk.NoVerdict` when there is none.
     :param prepare: called once per generation; raises :class:`~fivespot.providers.sdk.SpecError` (or any ValueError

@@ -15,7 +15,7 @@ from yarl import URL
 from fivespot.runtime.errors import BrokenStreamError, ConfigError, ConnectError, DeadlineError, TransportError
 
 from .auth import Access, Credentials
-from .lines import LineSplitter
+from .lines import LineStream
 from .pool import Pool, Pools
 from .translating import FAILURES, ConnectDeadlineError, answer_headers, client_timeout, translated
 from .transport import ByteStream, Request, Response
@@ -148,16 +148,14 @@ def _headers(request: Request, access: Access) -> LooseHeaders:
     return [*headers.items(), *access.impersonation] if access.impersonation else headers
 
 
-class _HttpStream:
+class _HttpStream(LineStream):
     """The answer of one request."""
 
     def __init__(self, response: aiohttp.ClientResponse, server: str, pool: Pool, pools: Pools) -> None:
+        super().__init__(server, measured=response.content_length is not None)
         self._response = response
-        self._server = server
         self._pool = pool
         self._pools = pools
-        self._lines = LineSplitter()
-        self._ended = False
         self._closed = False
         self.status = response.status
         self.headers: Mapping[str, str] = answer_headers(response)
@@ -173,32 +171,6 @@ class _HttpStream:
             self._response.close()
             self._let_go()
         return Response(self.status, self.headers, body)
-
-    async def readline(self) -> bytes:
-        while True:
-            line = self._lines.pop()
-            if line or self._ended:
-                return line
-            block = await self._read()
-            if block:
-                self._lines.feed(block)
-                continue
-            self._ended = True
-            if self._lines.unfinished:
-                # Only an answer of announced length can end properly without a newline.
-                if self._response.content_length is None:
-                    raise BrokenStreamError(f"{self._server}: the answer ended in the middle of a line")
-                return self._lines.take_rest()
-
-    async def read_rest(self, limit: int) -> bytes:
-        blocks = [self._lines.take_rest()]
-        size = len(blocks[0])
-        while size < limit and not self._ended:
-            block = await self._read()
-            self._ended = not block
-            blocks.append(block)
-            size += len(block)
-        return b"".join(blocks)[:limit]
 
     async def close(self) -> None:
         connection = self._response.connection

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from fivespot import apiserver
 from fivespot.apiserver import DisconnectedError, Handler
 from fivespot.runtime.client import ByteStream, Request, Response
-from fivespot.runtime.client.lines import LineSplitter
+from fivespot.runtime.client.lines import LineStream
 from fivespot.runtime.errors import BrokenStreamError, ConnectError, DeadlineError, TransportError
 
 __all__ = ["ServerTransport"]
@@ -67,38 +67,16 @@ class ServerTransport:
             raise failure(f"{_SERVER}: {error}") from error
 
 
-class _ServerStream:
+class _ServerStream(LineStream):
     """An answer line by line."""
 
     def __init__(self, answer: apiserver.Response, idle: float, streams: set[_ServerStream]) -> None:
+        super().__init__(_SERVER, measured=isinstance(answer.body, bytes))
         self._body = answer.body
         self._idle = idle
         self._streams = streams
-        self._lines = LineSplitter()
-        self._ended = False
         self.status = answer.status
         self.headers: Mapping[str, str] = _headers(answer)
-
-    async def readline(self) -> bytes:
-        while True:
-            line = self._lines.pop()
-            if line or self._ended:
-                return line
-            block = await self._read()
-            if block:
-                self._lines.feed(block)
-                continue
-            self._ended = True
-            if self._lines.unfinished:
-                if isinstance(self._body, bytes):
-                    return self._lines.take_rest()
-                raise BrokenStreamError(f"{_SERVER}: the answer ended in the middle of a line")
-
-    async def read_rest(self, limit: int) -> bytes:
-        rest = self._lines.take_rest()
-        while len(rest) < limit and (block := await self._read()):
-            rest += block
-        return rest[:limit]
 
     async def close(self) -> None:
         self._ended = True

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 from pydantic import ValidationError
 
 from fivespot.runtime import (
+    DONE,
     Change,
     Controller,
     Informer,
@@ -16,13 +18,18 @@ from fivespot.runtime import (
     ManagerContext,
     Object,
     Resource,
+    Result,
     TerminalError,
+    ensure_finalizer,
     merge_diff,
     merge_patch,
+    remove_finalizer,
 )
 
 from .family import Family
+from .life import Act, decide
 from .script import LifeScript
+from .states import is_made, with_ready
 from .views import (
     CLUSTER_KIND,
     MACHINE_KIND,
@@ -73,14 +80,27 @@ class Waits:
 class Provider(Generic[Script]):
     """One kind of simulated objects, with the Machines and Clusters around them.
 
+    What a kind adds: what it waits for (``blocked``), when a deletion must be seen (``holds``), what it makes
+    (``make``) and unmakes (``unmake``).
+
     :param resource: the kind.
     :param script: the model of its spec.
+    :param fields: of the status, by which it is told whether the object was made, in the newer and in the earlier
+        contract.
     """
 
     def __init__(
-        self, name: str, resource: Resource, script: type[Script], family: Family, context: ManagerContext
+        self,
+        resource: Resource,
+        script: type[Script],
+        family: Family,
+        context: ManagerContext,
+        *,
+        fields: tuple[str, str],
     ) -> None:
         self.resource = resource
+        self.finalizer = f"{resource.qualified}/simulated"
+        self.fields = fields
         self.family = family
         self.context = context
         self.client = context.client
@@ -88,7 +108,7 @@ class Provider(Generic[Script]):
         self.objects: Informer = context.cache.informer(resource)
         self.objects.add_index(_BY_CLUSTER, _cluster_names)
         self._script = script
-        self.controller: Controller = context.controller(name, self)  # type: ignore[arg-type]
+        self.controller: Controller = context.controller(resource.kind.lower(), self)
         self.controller.watches(self.objects)
         kinds = context.cache.kinds
         self._machines: KindSource = self.controller.watches_kind(
@@ -97,6 +117,60 @@ class Provider(Generic[Script]):
         self._clusters: KindSource = self.controller.watches_kind(
             kinds, CLUSTER_KIND, context.cache.informer, self._in_cluster
         )
+
+    async def reconcile(self, key: Key) -> Result:
+        obj = self.objects.get(key)
+        if obj is None:
+            self.waits.forget(key)
+            return DONE
+        script = self.read_script(obj)
+        machine = self.machine(obj)
+        status = obj.decode().get("status") or {}
+        decision = decide(
+            script,
+            deleting=obj.head.deleting,
+            held=self.finalizer in obj.head.finalizers,
+            made=is_made(self.family.contract, *self.fields, status),
+            paused=self.paused(obj),
+            blocked=self.blocked(obj, machine),
+            remaining=partial(self.waits.remaining, obj),
+        )
+        if not obj.head.deleting and self.holds(obj, script):
+            # Before anything exists outside, and as early as a real provider: it must see the deletion.
+            obj = await ensure_finalizer(self.client, self.resource, obj, self.finalizer)
+        match decision.act:
+            case Act.LET_GO:
+                await self.unmake(obj, script, status)
+                await remove_finalizer(self.client, self.resource, obj, self.finalizer)
+                return DONE
+            case Act.FAIL:
+                await self.say(obj, status, status, script.failure)
+                return DONE
+            case Act.CREATE:
+                return await self.make(obj, script, machine, status)
+            case Act.NOTHING:
+                return Result(requeue_after=decision.wait)
+
+    # What a kind adds
+
+    def blocked(self, obj: Object, machine: MachineState | None) -> str:
+        """What must be there before making may begin, and is not; "" when nothing is missing."""
+        return ""
+
+    def holds(self, obj: Object, script: Script) -> bool:
+        """Whether its deletion is to be noticed; otherwise, like the usual providers, it needs no finalizer."""
+        return script.delete != "Succeed" or script.delete_after_seconds > 0
+
+    async def make(
+        self, obj: Object, script: Script, machine: MachineState | None, status: Mapping[str, Any]
+    ) -> Result:
+        """Make what the object stands for, or keep that true."""
+        raise NotImplementedError
+
+    async def unmake(self, obj: Object, script: Script, status: Mapping[str, Any]) -> None:
+        """Unmake what is outside of the object."""
+
+    # What kinds use
 
     def read_script(self, obj: Object) -> Script:
         """
@@ -128,13 +202,22 @@ class Provider(Generic[Script]):
         cluster = self.cluster(cluster_of(obj.head))
         return PAUSED_ANNOTATION in obj.head.annotations or (cluster is not None and cluster.paused)
 
-    async def write_status(self, obj: Object, before: Mapping[str, Any], after: Mapping[str, Any]) -> Object:
-        """One status patch, and none when nothing changed."""
+    def unready(self, obj: Object, machine: MachineState | None) -> str:
+        """Why nothing can be made yet for the Machine that is to adopt the object; "" when it can."""
+        if machine is None:
+            return "no Machine has adopted it"
+        cluster = self.cluster(Key(obj.key.namespace, machine.cluster))
+        ready = cluster is not None and cluster.infrastructure_ready
+        return "" if ready else f"the infrastructure of Cluster {machine.cluster} is not ready"
+
+    async def say(self, obj: Object, before: Mapping[str, Any], status: Mapping[str, Any], failure: str = "") -> None:
+        """Write a status and what it says of readiness: one patch, and none when nothing changed."""
+        now = self.context.clock.now()
+        after = with_ready(status, generation=obj.head.generation, now=now, failure=failure)
         change = merge_diff(before, after)
-        if not change:
-            return obj
-        patch = merge_patch({"status": change}, obj.head)
-        return await self.client.patch(self.resource, obj.key, patch, subresource="status")
+        if change:
+            patch = merge_patch({"status": change}, obj.head)
+            await self.client.patch(self.resource, obj.key, patch, subresource="status")
 
     def _referred(self, change: Change) -> Iterable[Key]:
         spec = read_machine(change.object).spec

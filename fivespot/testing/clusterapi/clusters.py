@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from fivespot.runtime import (
-    DONE,
-    Controller,
-    Key,
-    ManagerContext,
-    Resource,
-    Result,
-    ensure_finalizer,
-    remove_finalizer,
-)
+from fivespot.runtime import DONE, Controller, ManagerContext, Object, Resource, Result
 
 from .base import Provider
 from .family import Contract, Family
-from .life import Act, decide
 from .script import LifeScript
-from .states import cluster_made, control_plane_made, is_made, with_ready
+from .states import cluster_made, control_plane_made
+from .views import MachineState
 
 __all__ = ["ClusterPartProvider", "build_clusters", "build_control_planes"]
 
@@ -42,43 +32,15 @@ class ClusterPartProvider(Provider[LifeScript]):
         made: Callable[[Contract], dict[str, Any]],
         fields: tuple[str, str],
     ) -> None:
-        super().__init__(resource.kind.lower(), resource, LifeScript, family, context)
+        super().__init__(resource, LifeScript, family, context, fields=fields)
         self._made = made
-        self._fields = fields
-        self.finalizer = f"{resource.qualified}/simulated"
 
-    async def reconcile(self, key: Key) -> Result:
-        obj = self.objects.get(key)
-        if obj is None:
-            self.waits.forget(key)
-            return DONE
-        script = self.read_script(obj)
-        status = obj.decode().get("status") or {}
-        decision = decide(
-            script,
-            deleting=obj.head.deleting,
-            held=self.finalizer in obj.head.finalizers,
-            made=is_made(self.family.contract, *self._fields, status),
-            paused=self.paused(obj),
-            # A Cluster refers to both, and waits for them: they need not wait for it.
-            blocked="",
-            remaining=partial(self.waits.remaining, obj),
-        )
-        lingers = script.delete != "Succeed" or script.delete_after_seconds > 0
-        if lingers and not obj.head.deleting:
-            obj = await ensure_finalizer(self.client, self.resource, obj, self.finalizer)
-        now = self.context.clock.now()
-        match decision.act:
-            case Act.LET_GO:
-                await remove_finalizer(self.client, self.resource, obj, self.finalizer)
-            case Act.FAIL:
-                failed = with_ready(status, generation=obj.head.generation, now=now, failure=script.failure)
-                await self.write_status(obj, status, failed)
-            case Act.CREATE:
-                made = {**status, **self._made(self.family.contract)}
-                await self.write_status(obj, status, with_ready(made, generation=obj.head.generation, now=now))
-            case _:
-                return Result(requeue_after=decision.wait)
+    # A Cluster refers to both, and waits for them: they need not wait for it.
+
+    async def make(
+        self, obj: Object, script: LifeScript, machine: MachineState | None, status: Mapping[str, Any]
+    ) -> Result:
+        await self.say(obj, status, {**status, **self._made(self.family.contract)})
         return DONE
 
 
