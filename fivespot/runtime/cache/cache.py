@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from contextvars import Context
 from types import TracebackType
 from typing import Any, Self
 
@@ -131,7 +132,8 @@ class Cache:
         if self._group is None or self._closed:
             work.close()
             raise RuntimeError(f"{name}: the cache is not running")
-        self._adopt(self._group.create_task(work, name=name))
+        # Of its own context, because it outlives the run that happens to ask for it: that one's ids are not its own.
+        self._adopt(self._group.create_task(work, name=name, context=Context()))
 
     # WriteObserver
 
@@ -182,7 +184,7 @@ class Cache:
         assert self._group is not None
         driver = Driver(self._client, shared, clock=self._clock, chance=self._chance, no_streaming=self._no_streaming)
         shared.reconnect = driver.reconnect
-        shared.task = self._group.create_task(driver.run(), name=f"reflector {shared}")
+        shared.task = self._group.create_task(driver.run(), name=f"reflector {shared}", context=Context())
         self._adopt(shared.task)
 
     def _adopt(self, task: asyncio.Task[None]) -> None:

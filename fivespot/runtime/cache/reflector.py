@@ -153,7 +153,8 @@ def _relist(course: Course, error: Exception | None, settings: ReflectorSettings
 def _reconnect(course: Course, settings: ReflectorSettings, chance: float, *, relist: bool) -> Step:
     """Wait after an attempt that did not reach the server, or that ended early without a refusal."""
     misses = course.misses + 1
-    course = replace(course, state=BackingOff(relist), misses=misses)
+    # A server that was away has started anew: what it refused before is not held against it.
+    course = replace(course, state=BackingOff(relist), misses=misses, failures=0)
     return course, (Rest(backoff(misses, settings, chance, cap=settings.connect_cap)),)
 
 

@@ -260,6 +260,17 @@ def test_a_server_that_restarts_again_and_again_is_found_within_a_second_of_ever
         course, _ = step(course, Rested())
 
 
+def test_refusals_of_a_server_that_goes_away_before_it_lets_us_watch_do_not_add_up() -> None:
+    course = WATCHING
+    for _ in range(10):
+        course, _ = step(course, over(WatchEnd.BROKEN, ConnectError("refused"), lasted=0))
+        for _ in range(3):
+            course, _ = step(course, Rested())
+            course, effects = step(course, over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0), chance=0.999)
+            assert rest(effects) <= 1.0
+        course, _ = step(course, Rested())
+
+
 @pytest.mark.parametrize("end", [WatchEnd.REFUSED, WatchEnd.THROTTLED, WatchEnd.BROKEN])
 def test_a_watch_that_lasted_forgets_earlier_failures(end: WatchEnd) -> None:
     course = WATCHING
