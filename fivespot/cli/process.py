@@ -28,7 +28,7 @@ from fivespot.runtime.manager import (
 )
 from fivespot.runtime.manager import assemble as manager_on
 from fivespot.runtime.manager.running import stop_on_signals
-from fivespot.runtime.telemetry import configure
+from fivespot.runtime.telemetry import NULL_TRACER, Tracer, configure, tracer_from
 from fivespot.schedule.zones import TZDATA_RELEASE
 
 from .main import complain
@@ -72,7 +72,8 @@ async def _main(options: ManagerOptions) -> None:
         offload=offload,
     )
     try:
-        manager = assemble(options, connection, clock=clock, chance=chance, offload=offload)
+        tracer = tracer_from(os.environ)
+        manager = assemble(options, connection, clock=clock, chance=chance, offload=offload, tracer=tracer)
         if not connection.in_cluster:
             # In a cluster the manager waits for its server instead, and says so in /readyz.
             await connection.check()
@@ -99,6 +100,7 @@ def assemble(
     chance: Chance,
     offload: Offload,
     watch_limits: Limits = WATCH_LIMITS,
+    tracer: Tracer = NULL_TRACER,
 ) -> Manager:
     """Put a manager together from its command line and a connection."""
     settings = ManagerSettings(
@@ -126,6 +128,7 @@ def assemble(
         ),
         settings=settings,
         watch_limits=watch_limits,
+        tracer=tracer,
     )
     metrics = manager.context.metrics
     metrics.info("fivespot_controller_info", "This process.", version=__version__, instance_id=str(options.instance_id))

@@ -17,8 +17,8 @@ Every name of ``__all__`` is public; what modules below hold besides may change 
 here: :mod:`fivespot.runtime.crd`, which makes definitions from pydantic models.
 
 Nothing is imported before it is used. aiohttp comes with a connection or a manager, kubernetes_asyncio when a
-kubeconfig is read, prometheus_client with metrics, pydantic with :mod:`fivespot.runtime.crd` alone. Unless it says
-otherwise, everything here belongs to one thread, that of the event loop.
+kubeconfig is read, prometheus_client with metrics, pydantic with :mod:`fivespot.runtime.crd` alone, opentelemetry where
+traces are asked for. Unless it says otherwise, everything here belongs to one thread, that of the event loop.
 """
 
 from __future__ import annotations
@@ -164,7 +164,19 @@ if TYPE_CHECKING:
         reconcile_id,
         remove_finalizer,
     )
-    from .telemetry import EventLimits, EventRecorder, LogFormat, LogLimiter, Metrics, ObjectRef
+    from .telemetry import (
+        NULL_TRACER,
+        EventLimits,
+        EventRecorder,
+        LogFormat,
+        LogLimiter,
+        Metrics,
+        ObjectRef,
+        OpenTelemetryTracer,
+        Span,
+        Tracer,
+        tracer_from,
+    )
     from .telemetry import configure as configure_logging
     from .workqueue import Backoff, EntryState, QueueEntry, WorkQueue
 
@@ -174,6 +186,7 @@ __all__ = [
     "FULL",
     "METADATA",
     "NO_RETRY",
+    "NULL_TRACER",
     "REQUEST_LIMITS",
     "WATCH_LIMITS",
     "AlreadyExistsError",
@@ -246,6 +259,7 @@ __all__ = [
     "Object",
     "ObjectRef",
     "Offload",
+    "OpenTelemetryTracer",
     "OwnerReference",
     "Page",
     "Patch",
@@ -271,6 +285,7 @@ __all__ = [
     "Serving",
     "ServingSettings",
     "Source",
+    "Span",
     "StatusCause",
     "StopError",
     "Subscription",
@@ -278,6 +293,7 @@ __all__ = [
     "TerminalError",
     "ThreadOffload",
     "ThrottledError",
+    "Tracer",
     "Transport",
     "TransportError",
     "UnauthorizedError",
@@ -311,6 +327,7 @@ __all__ = [
     "run",
     "set_conditions",
     "system_chance",
+    "tracer_from",
     "version_of",
 ]
 

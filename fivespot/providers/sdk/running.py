@@ -37,7 +37,7 @@ def run(
     In a pod it serves metrics on port 8080 and health on 8081, and works only while it holds the Lease
     ``5spot-<kinds>-leader``, so that a second replica stands by. Elsewhere it does neither. The variables of ``fivespot
     manager`` are read: ``METRICS_PORT``, ``HEALTH_PORT``, ``ENABLE_LEADER_ELECTION``, ``LEASE_NAME``,
-    ``POD_NAMESPACE``, ``POD_NAME`` and the three of the Lease's times.
+    ``POD_NAMESPACE``, ``POD_NAME``, the three of the Lease's times, and those of OpenTelemetry that ask for traces.
 
     :param name: what the program is called: user agent, field manager and ``reportingController`` of events.
     :param settings: endpoints and leader election, instead of what the environment says.

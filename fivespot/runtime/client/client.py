@@ -44,7 +44,8 @@ class Client(Reader):
     :param transport: carries the requests; closed by :meth:`close`.
     :param field_manager: who changed a field, as ``managedFields`` records it (at most 128 characters).
     :param observe_request: called with the HTTP method and status (0: none came) of every answer.
-    :param tracer: gets a span for every request that is no watch.
+    :param tracer: gets a span for every request, and for the opening of every watch.
+    :param server: the URL of the server, for spans alone.
     """
 
     def __init__(
@@ -59,9 +60,16 @@ class Client(Reader):
         watch_limits: Limits = WATCH_LIMITS,
         observe_request: Callable[[str, int], None] | None = None,
         tracer: Tracer = NULL_TRACER,
+        server: str = "",
     ) -> None:
         sender = Sender(
-            transport, clock=clock, chance=chance, retry=retry, observe_request=observe_request, tracer=tracer
+            transport,
+            clock=clock,
+            chance=chance,
+            retry=retry,
+            observe_request=observe_request,
+            tracer=tracer,
+            server=server,
         )
         super().__init__(sender, request_limits, watch_limits)
         self.clock = clock

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Final
 
 import structlog
 
 from fivespot.runtime.clock import Chance, Clock
 from fivespot.runtime.errors import ApiError, TransportError
-from fivespot.runtime.telemetry import NULL_TRACER, Tracer
+from fivespot.runtime.telemetry import NULL_TRACER, Span, Tracer
 
 from .decode import failure, warning_texts
 from .retry import Repeat, RetryPolicy
@@ -33,6 +35,7 @@ class Sender:
 
     :param observe_request: called with the HTTP method and status (0: no answer) of every attempt.
     :param tracer: gets a span for every attempt.
+    :param server: the URL of the server, for spans.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class Sender:
         retry: RetryPolicy,
         observe_request: Callable[[str, int], None] | None,
         tracer: Tracer = NULL_TRACER,
+        server: str = "",
     ) -> None:
         self.transport = transport
         self._clock = clock
@@ -51,21 +55,26 @@ class Sender:
         self._retry = retry
         self._observe_request = observe_request
         self._tracer = tracer
+        self._server = server
         self._warned: set[str] = set()
 
-    async def once(self, request: Request, *, answers: Callable[[Response], bool] = succeeded) -> Response:
+    async def once(
+        self, request: Request, *, answers: Callable[[Response], bool] = succeeded, attempt: int = 1
+    ) -> Response:
         """Send once.
 
         :param answers: which responses are answers; all others are raised.
+        :param attempt: how often the request has been sent, this time included; for spans.
         :raises ApiError: the server refused.
         :raises TransportError: no answer came.
         """
-        with self._tracer.span("request", method=request.method, what=request.what):
+        with self._span("request", request, attempt) as span:
             try:
-                response = await self.transport.request(request)
+                response = await self.transport.request(_carrying(span, request))
             except TransportError:
                 self._observe(request.method, 0)
                 raise
+            span.set("status", response.status)
             self._observe(request.method, response.status)
             self._log_warnings(response.headers, request.what)
             if answers(response):
@@ -79,7 +88,7 @@ class Sender:
         attempt = 1
         while True:
             try:
-                return await self.once(request, answers=answers)
+                return await self.once(request, answers=answers, attempt=attempt)
             except (ApiError, TransportError) as error:
                 pause = self._retry.delay(attempt, error, self._chance, repeat)
                 if pause is None:
@@ -90,11 +99,13 @@ class Sender:
 
     async def open(self, request: Request) -> ByteStream:
         """Send once and return the stream of the answer, whatever its status; the caller closes it."""
-        try:
-            stream = await self.transport.stream(request)
-        except TransportError:
-            self._observe(request.method, 0)
-            raise
+        with self._span("watch", request) as span:
+            try:
+                stream = await self.transport.stream(_carrying(span, request))
+            except TransportError:
+                self._observe(request.method, 0)
+                raise
+            span.set("status", stream.status)
         self._observe(request.method, stream.status)
         self._log_warnings(stream.headers, request.what)
         return stream
@@ -102,6 +113,11 @@ class Sender:
     def failure(self, status: int, headers: Mapping[str, str], body: bytes, what: str) -> ApiError:
         """The error for a failing answer."""
         return failure(status, headers, body, what, self._clock.now())
+
+    def _span(self, name: str, request: Request, attempt: int = 1) -> AbstractContextManager[Span]:
+        return self._tracer.span(
+            name, method=request.method, server=self._server, path=request.path, what=request.what, attempt=attempt
+        )
 
     def _observe(self, method: str, status: int) -> None:
         if self._observe_request is not None:
@@ -115,3 +131,9 @@ class Sender:
                     self._warned.clear()
                 self._warned.add(text)
                 _logger.warning("the API server warns", request=what, warning=text)
+
+
+def _carrying(span: Span, request: Request) -> Request:
+    """The request with what the span wants to be known by."""
+    headers = span.headers()
+    return replace(request, headers={**request.headers, **headers}) if headers else request

@@ -54,6 +54,7 @@ def assemble(
         watch_limits=watch_limits,
         observe_request=observe,
         tracer=tracer,
+        server=connection.server,
     )
     context = ManagerContext(
         client=client,

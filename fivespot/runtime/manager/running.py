@@ -19,7 +19,7 @@ import structlog
 from fivespot.runtime.client import connect
 from fivespot.runtime.clock import SystemClock, ThreadOffload, system_chance
 from fivespot.runtime.errors import ConfigError, StopError
-from fivespot.runtime.telemetry import NULL_TRACER, LogFormat, Tracer, configure
+from fivespot.runtime.telemetry import LogFormat, Tracer, configure, tracer_from
 
 from .assembling import assemble
 from .context import ControllerSettings
@@ -42,7 +42,7 @@ async def open_manager(
     context: str | None = None,
     namespaces: Sequence[str] | None = None,
     settings: ManagerSettings | None = None,
-    tracer: Tracer = NULL_TRACER,
+    tracer: Tracer | None = None,
 ) -> AsyncIterator[Manager]:
     """A manager with a connection of its own, which is closed on exit::
 
@@ -57,7 +57,8 @@ async def open_manager(
     :param kubeconfig: a file; None finds one as :func:`~fivespot.runtime.client.connect` says.
     :param context: of the kubeconfig.
     :param namespaces: the namespaces to work in; None for all.
-    :param tracer: gets a span for every run and request.
+    :param tracer: gets a span for every run, request and watch; None: as the environment's ``OTEL_*`` variables say
+        (:func:`~fivespot.runtime.telemetry.tracer_from`).
     :raises ConfigError: in one line, which file or credential cannot be used and why.
     """
     clock, chance, offload = SystemClock(), system_chance(), ThreadOffload()
@@ -74,7 +75,7 @@ async def open_manager(
             offload=offload,
             controllers=ControllerSettings(namespaces=chosen, instance=platform.node()),
             settings=settings,
-            tracer=tracer,
+            tracer=tracer if tracer is not None else tracer_from(os.environ),
         )
     finally:
         await connection.close()
@@ -90,7 +91,7 @@ def run(
     settings: ManagerSettings | None = None,
     log_format: LogFormat = "json",
     verbosity: int = 0,
-    tracer: Tracer = NULL_TRACER,
+    tracer: Tracer | None = None,
 ) -> None:
     """The main function of a program: run a manager until SIGTERM or SIGINT, and stop it in order.
 

@@ -4,13 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .logs import LogFormat, LogLimiter, configure
-from .tracing import NULL_TRACER, Tracer
+from .tracing import NULL_TRACER, Span, Tracer, tracer_from
 
 if TYPE_CHECKING:
     from .correlation import EventLimits, ObjectRef
     from .events import EventRecorder
     from .families import Buckets, Cell, CounterFamily, GaugeFamily, HistogramFamily, Reading
     from .metrics import CONTENT_TYPE, ControllerMetrics, Metrics, QueueMetrics
+    from .otel import OpenTelemetryTracer
 
 __all__ = [
     "CONTENT_TYPE",
@@ -27,10 +28,13 @@ __all__ = [
     "LogLimiter",
     "Metrics",
     "ObjectRef",
+    "OpenTelemetryTracer",
     "QueueMetrics",
     "Reading",
+    "Span",
     "Tracer",
     "configure",
+    "tracer_from",
 ]
 
 _HOME = {
@@ -45,6 +49,7 @@ _HOME = {
     "HistogramFamily": "families",
     "Metrics": "metrics",
     "ObjectRef": "correlation",
+    "OpenTelemetryTracer": "otel",
     "QueueMetrics": "metrics",
     "Reading": "families",
 }

@@ -14,7 +14,16 @@ import pytest
 
 from fivespot import runtime
 
-HEAVY = ["aiohttp", "pydantic", "kubernetes_asyncio", "anyio", "prometheus_client", "prometheus_async", "yaml"]
+HEAVY = [
+    "aiohttp",
+    "pydantic",
+    "kubernetes_asyncio",
+    "anyio",
+    "opentelemetry",
+    "prometheus_client",
+    "prometheus_async",
+    "yaml",
+]
 HOMES = ["cache", "client", "clock", "errors", "manager", "objects", "reconcile", "telemetry", "workqueue"]
 
 _REPORT = f"""
@@ -50,7 +59,7 @@ def test_what_talks_to_a_server_is_loaded_when_it_is_asked_for() -> None:
 
 
 def _heavy_names() -> set[str]:
-    """Names whose modules need an HTTP library or prometheus_client."""
+    """Names whose modules need an HTTP library, prometheus_client or opentelemetry."""
     return {
         "Connection",
         "EventRecorder",
@@ -58,6 +67,7 @@ def _heavy_names() -> set[str]:
         "Manager",
         "ManagerSettings",
         "Metrics",
+        "OpenTelemetryTracer",
         "Serving",
         "ServingSettings",
         "connect",

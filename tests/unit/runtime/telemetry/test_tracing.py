@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -11,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from fivespot.runtime.client import Client, Request, Response
+from fivespot.runtime.cache import Cache
+from fivespot.runtime.client import Client, Request, Response, WatchEnded
 from fivespot.runtime.clock import LoopClock
 from fivespot.runtime.errors import ConnectError
 from fivespot.runtime.objects import Key, Resource
@@ -24,6 +26,19 @@ KEY = Key("prod", "web")
 _open: ContextVar[str] = ContextVar("open", default="")
 
 
+class Open:
+    """A span that asks for a header."""
+
+    def __init__(self, attributes: dict[str, Any]) -> None:
+        self._attributes = attributes
+
+    def set(self, name: str, value: str | float, /) -> None:
+        self._attributes[name] = value
+
+    def headers(self) -> Mapping[str, str]:
+        return {"traceparent": _open.get()}
+
+
 class Spans:
     """Remembers each span: its parent, its name, what it says, and how it ended."""
 
@@ -31,17 +46,17 @@ class Spans:
         self.ended: list[tuple[str, str, dict[str, Any], str]] = []
 
     @contextmanager
-    def span(self, name: str, /, **attributes: str | float) -> Iterator[None]:
+    def span(self, name: str, /, **attributes: str | float) -> Iterator[Open]:
         parent, token = _open.get(), _open.set(name)
         end = "ok"
         try:
-            yield
+            yield Open(attributes)
         except BaseException as error:
             end = type(error).__name__
             raise
         finally:
             _open.reset(token)
-            self.ended.append((parent, name, dict(attributes), end))
+            self.ended.append((parent, name, attributes, end))
 
 
 class Wire:
@@ -49,15 +64,18 @@ class Wire:
 
     def __init__(self) -> None:
         self.answers = 1
+        self.carried: list[str | None] = []
 
     async def request(self, request: Request) -> Response:
+        self.carried.append(request.headers.get("traceparent"))
         self.answers -= 1
         if self.answers < 0:
             raise ConnectError("nobody is there")
         return Response(200, {}, b'{"metadata":{"name":"web","uid":"u","resourceVersion":"1"}}')
 
     async def stream(self, request: Request) -> Any:
-        raise AssertionError
+        self.carried.append(request.headers.get("traceparent"))
+        raise ConnectError("nobody is there")
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -69,8 +87,8 @@ def clock() -> LoopClock:
 
 @pytest.mark.looptime
 async def test_runs_and_the_requests_in_them_get_spans_with_all_attempts_and_how_they_ended() -> None:
-    spans = Spans()
-    client = Client(Wire(), clock=clock(), chance=random.Random(1), tracer=spans)
+    spans, wire = Spans(), Wire()
+    client = Client(wire, clock=clock(), chance=random.Random(1), tracer=spans, server="https://here:6443")
 
     class Reader:
         async def reconcile(self, key: Key) -> Result:
@@ -79,9 +97,15 @@ async def test_runs_and_the_requests_in_them_get_spans_with_all_attempts_and_how
 
     controller = Controller("widgets", Reader(), clock=clock(), chance=random.Random(1), tracer=spans)
     await controller._run(KEY)
-    request = {"method": "GET", "what": "get widgets.example.com prod/web"}
+    request = {
+        "method": "GET",
+        "server": "https://here:6443",
+        "path": "/apis/example.com/v1/namespaces/prod/widgets/web",
+        "what": "get widgets.example.com prod/web",
+        "attempt": 1,
+    }
     inner, run = spans.ended
-    assert inner == ("reconcile", "request", request, "ok")
+    assert inner == ("reconcile", "request", {**request, "status": 200}, "ok")
     assert run[:2] + run[3:] == ("", "reconcile", "ok")
     assert run[2].keys() == {"controller", "namespace", "name", "reconcile_id"}
     assert (run[2]["controller"], run[2]["namespace"], run[2]["name"]) == ("widgets", "prod", "web")
@@ -92,8 +116,33 @@ async def test_runs_and_the_requests_in_them_get_spans_with_all_attempts_and_how
         *[("request", "ConnectError")] * 4,  # the attempts of the retry policy
         ("reconcile", "ConnectError"),
     ]
+    assert [said.get("attempt") for _, _, said, _ in spans.ended] == [1, 2, 3, 4, None]
+
+    spans.ended.clear()
+    with pytest.raises(WatchEnded):
+        await client.watch(WIDGETS, version="1", server_timeout=60)
+    assert [(name, said["path"], end) for _, name, said, end in spans.ended] == [
+        ("watch", "/apis/example.com/v1/widgets", "ConnectError")
+    ]
+    assert wire.carried == [*["request"] * 5, "watch"]
+
+
+@pytest.mark.looptime
+async def test_an_informer_that_a_run_asked_for_is_no_part_of_that_run() -> None:
+    spans, wire = Spans(), Wire()
+    client = Client(wire, clock=clock(), chance=random.Random(1), tracer=spans)
+    async with Cache(client, clock=clock(), chance=random.Random(1)) as cache:
+        with spans.span("reconcile"):
+            cache.informer(WIDGETS)
+        await asyncio.sleep(10)
+    inside = [(parent, name) for parent, name, _, _ in spans.ended if name != "reconcile"]
+    assert len(inside) > 1
+    assert {parent for parent, _ in inside} == {""}
 
 
 def test_without_a_tracer_a_span_is_nothing_and_hides_no_error() -> None:
-    with pytest.raises(ZeroDivisionError), NULL_TRACER.span("work", size=1):
+    with NULL_TRACER.span("work", size=1) as span:
+        span.set("more", 2)
+        assert not span.headers()
+    with pytest.raises(ZeroDivisionError), NULL_TRACER.span("work"):
         raise ZeroDivisionError
