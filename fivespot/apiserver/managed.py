@@ -127,11 +127,21 @@ def track_update(old: Mapping[str, Any], new: dict[str, Any], node: Node, owner:
         return
     changes = compare(bare(old), bare(new), node)
     touched = strip(changes.added | changes.modified)
-    for other, manager in managers.items():
-        if other != owner and (touched or changes.removed):
-            manager.fields = manager.fields - touched - changes.removed
     held = managers.get(owner)
     own = ((held.fields if held else frozenset()) | touched) - changes.removed
+    lost = touched | changes.removed
+    losing = [
+        manager
+        for other, manager in managers.items()
+        if lost and other != owner and not manager.fields.isdisjoint(lost)
+    ]
+    records = known.get("managedFields")
+    if own == (held.fields if held else frozenset()) and not losing and records and given in (None, records):
+        # Everybody owns what they owned, so the records stand as they are.
+        metadata["managedFields"] = records
+        return
+    for manager in losing:
+        manager.fields = manager.fields - lost
     if own:
         if held is None or own != held.fields:
             managers[owner] = Manager(own, now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
 _OPERATIONS_LIMIT: Final = 10_000
+_Identity = tuple[str, ...]
+"""What tells an item of a list from the others."""
 _GO_NAMES: Final = {list: "array", str: "string", int: "number", float: "number", bool: "bool", dict: "object"}
 
 
@@ -120,9 +123,7 @@ def strategic(current: Any, patch: Any, node: Node | None) -> Any:
         return {name: value for name, value in patch.items() if name != "$patch"}
     if patch.get("$patch") == "delete":
         return {}
-    deletions = {
-        name.partition("/")[2]: value for name, value in patch.items() if name.startswith("$deleteFromPrimitiveList/")
-    }
+    deletions, orders = _directed(patch, "$deleteFromPrimitiveList/"), _directed(patch, "$setElementOrder/")
     for name, value in patch.items():
         if name.startswith("$"):
             if not name.startswith(("$setElementOrder/", "$deleteFromPrimitiveList/")) and name != "$retainKeys":
@@ -132,9 +133,12 @@ def strategic(current: Any, patch: Any, node: Node | None) -> Any:
         if value is None:
             merged.pop(name, None)
         elif isinstance(value, list):
-            merged[name] = _strategic_list(merged.get(name), value, inner)
+            merged[name] = _strategic_list(merged.get(name), value, orders.get(name, value), inner)
         else:
             merged[name] = strategic(merged.get(name), value, inner)
+    for name, order in orders.items():
+        if name not in patch and isinstance(merged.get(name), list):
+            merged[name] = _strategic_list(merged[name], [], order, node.child(name) if node is not None else None)
     for name, gone in deletions.items():
         if isinstance(merged.get(name), list):
             merged[name] = [item for item in merged[name] if item not in gone]
@@ -143,21 +147,48 @@ def strategic(current: Any, patch: Any, node: Node | None) -> Any:
     return merged
 
 
-def _strategic_list(current: Any, patch: list[Any], node: Node | None) -> list[Any]:
+def _directed(patch: dict[str, Any], directive: str) -> dict[str, list[Any]]:
+    """The lists that a directive gives to the fields beside it."""
+    found = {name.removeprefix(directive): value for name, value in patch.items() if name.startswith(directive)}
+    for name, value in found.items():
+        if not isinstance(value, list):
+            raise bad_request(f"error decoding patch: {directive}{name} is no list")
+    return found
+
+
+def _strategic_list(current: Any, patch: list[Any], order: list[Any], node: Node | None) -> list[Any]:
+    """The list with the items of the patch merged into it.
+
+    :param order: of the items that it names, as ``$setElementOrder`` or else the patch itself gives it.
+    """
     if node is None or not isinstance(current, list) or node.list_type not in {"map", "set"}:
         return patch
-    if node.list_type == "set":
-        return current + [item for item in patch if item not in current]
     keys = node.list_keys
 
-    def identity(item: Any) -> tuple[Any, ...]:
-        return tuple(str(item.get(key)) for key in keys) if isinstance(item, dict) else (str(item),)
+    def identity(item: Any) -> _Identity:
+        return tuple(str(item.get(key)) for key in keys) if keys and isinstance(item, dict) else (str(item),)
 
     merged = {identity(item): item for item in current}
     for item in patch:
         key = identity(item)
         if isinstance(item, dict) and item.get("$patch") == "delete":
             merged.pop(key, None)
+        elif node.list_type == "set":
+            merged.setdefault(key, item)
         else:
             merged[key] = strategic(merged.get(key), item, node.items)
-    return list(merged.values())
+    return [merged[key] for key in _in_order(list(merged), map(identity, order), list(map(identity, current)))]
+
+
+def _in_order(found: list[_Identity], wanted: Iterable[_Identity], before: list[_Identity]) -> list[_Identity]:
+    """What is wanted in its order, and each of the rest before the first wanted one that it stood before.
+
+    So a new item comes before all that the patch does not name, which looks odd and is what the real server does.
+    """
+    named = [key for key in dict.fromkeys(wanted) if key in found]
+    rest = [key for key in found if key not in named]
+    result: list[_Identity] = []
+    while named and rest:
+        earlier = named[0] in before and before.index(rest[0]) < before.index(named[0])
+        result.append(rest.pop(0) if earlier else named.pop(0))
+    return result + named + rest

@@ -20,7 +20,7 @@ from .messages import Request, Response, json_response, text_response
 from .metadata import coerce
 from .negotiation import Form
 from .options import DeleteOptions, WriteOptions, delete_options, list_options, write_options
-from .patching import APPLY, apply_patch, patch_kind
+from .patching import APPLY, STRATEGIC, apply_patch, patch_kind
 from .reading import get_object, list_objects, selector_of, view_of
 from .routes import Target, resource_target
 from .schema.checking import alike, show
@@ -45,12 +45,15 @@ class Resources:
         :raises ApiFault: a refusal.
         """
         target = resource_target(request.path)
-        if target is None or not self._cluster.registry.serves(target.group, target.version):
+        if target is None:
+            return text_response(404, "404 page not found\n")
+        registry = self._cluster.registry
+        kind = registry.find(target.group, target.plural)
+        served = kind.versions.get(target.version) if kind is not None else None
+        if served is None and not registry.serves(target.group, target.version):
             return text_response(404, "404 page not found\n")
         if target.plural == "watch":
             raise not_implemented("the deprecated watch paths; use the watch parameter")
-        kind = self._cluster.registry.find(target.group, target.plural)
-        served = kind.versions.get(target.version) if kind is not None else None
         if kind is None or served is None or target.rest or (target.namespace and not kind.namespaced):
             raise nothing_served()
         if not target.name:
@@ -158,6 +161,9 @@ class Resources:
 
         def change(old: Object) -> Object:
             new = apply_patch(old, request.body, media, node)
+            if isinstance(new, dict) and isinstance(new.get("metadata"), dict):
+                # The rest of a patched object may be the old one's; this is changed in place from here on.
+                new = {**new, "metadata": dict(new["metadata"])}
             try:
                 decoded = shape(new, kind, served, options.validation, before=old) if isinstance(new, dict) else None
             except ApiFault as fault:
@@ -169,8 +175,25 @@ class Resources:
 
         owner = self._owner(kind, served, options, target.subresource)
         with _telling(warnings):
-            body = self._writer.change(kind, served, target.namespace, target.name, change, options, owner)
+            body = self._writer.change(
+                kind,
+                served,
+                target.namespace,
+                target.name,
+                change,
+                options,
+                owner,
+                shares=self._may_share(kind, served, target) and media != STRATEGIC,
+            )
         return self._written(200, request, kind, served, body, warnings, dry_run=options.dry_run)
+
+    def _may_share(self, kind: Kind, served: Served, target: Target) -> bool:
+        """Whether a stored object is already all that its schema makes of one: no default is missing in any part.
+
+        The rules of built-in kinds change objects in place.
+        """
+        entry = self._cluster.find(kind, target.namespace, target.name)
+        return kind.custom and served.name == kind.storage and entry is not None and entry.epoch == kind.epoch
 
     def _apply(self, request: Request, kind: Kind, served: Served, target: Target, options: WriteOptions) -> Response:
         config, warnings = self._configuration(request, kind, served, target, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .messages import decode_segment
 from .names import is_path_segment
@@ -25,6 +26,7 @@ class Target:
     """Whether there is more behind what is known."""
 
 
+@lru_cache(maxsize=4096)
 def resource_target(path: str) -> Target | None:
     """The target of a path under ``/api/VERSION`` or ``/apis/GROUP/VERSION``; None for all other paths.
 

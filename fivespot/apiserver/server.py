@@ -34,6 +34,7 @@ VERSION: Final = "v1.37.2"
 """The release of Kubernetes whose behaviour this server has."""
 _NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
+_ONE_CHECK: Final = tuple(f"{each}/" for each in _HEALTH)
 
 Handler = Callable[[Request], Awaitable[Response]]
 Middleware = Callable[[Request, Handler], Awaitable[Response]]
@@ -132,7 +133,7 @@ class ApiServer:
         if len(request.body) > BODY_LIMIT:
             raise too_large(BODY_LIMIT)
         path = request.path
-        if path.split("?")[0] in _HEALTH or path.startswith(tuple(f"{each}/" for each in _HEALTH)):
+        if path.split("?")[0] in _HEALTH or path.startswith(_ONE_CHECK):
             return text_response(200, "ok")
         if self._token and not self._known(request.header("authorization")):
             raise ApiFault(401, "Unauthorized", "Unauthorized")

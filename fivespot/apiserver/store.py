@@ -74,6 +74,11 @@ class Event:
     deleted: bool
 
 
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
 class Signal:
     """Wakes everybody who waits for something to happen."""
 
@@ -86,20 +91,21 @@ class Signal:
     def fire(self) -> None:
         """Wake all that wait now."""
         for future in self._waiting:
-            if not future.done():
-                future.set_result(None)
+            _wake(future)
         self._waiting.clear()
 
     async def wait(self, seconds: float | None = None) -> None:
         """Until it fires, or for so long at most."""
-        future = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
         self._waiting[future] = None
+        # A timer that ends the wait like the signal itself costs half of what a timeout does, which cancels the task.
+        timer = loop.call_later(seconds, _wake, future) if seconds is not None else None
         try:
-            async with asyncio.timeout(seconds):
-                await future
-        except TimeoutError:
-            return
+            await future
         finally:
+            if timer is not None:
+                timer.cancel()
             self._waiting.pop(future, None)
 
 

@@ -147,10 +147,13 @@ class Writer:
         owner: Owner,
         *,
         tracked: bool = True,
+        shares: bool = False,
     ) -> Object:
         """Change an object by a function of its current state.
 
         :param tracked: the function records who owns what itself when this is False (server-side apply).
+        :param shares: the function changes nothing of what it is given, and returns an object that has everything in
+            common with it but what is new. Most of an object then needs neither a copy nor a look.
         :raises ApiFault: 400, 404, 409, 422.
         """
         entry = self._cluster.get(kind, namespace, name)
@@ -160,7 +163,7 @@ class Writer:
             self._check_address(kind, namespace, name, new["metadata"])
             return new
 
-        return self._update(kind, served, entry, checked, options, owner, tracked=tracked)
+        return self._update(kind, served, entry, checked, options, owner, tracked=tracked, shares=shares)
 
     @staticmethod
     def _check_address(kind: Kind, namespace: str, name: str, metadata: Object) -> None:
@@ -184,9 +187,10 @@ class Writer:
         owner: Owner,
         *,
         tracked: bool = True,
+        shares: bool = False,
     ) -> Object:
         old = self._cluster.decode(entry, kind, served)
-        new = change(self._cluster.decode(entry, kind, served))
+        new = change(old if shares else self._cluster.decode(entry, kind, served))
         metadata = new["metadata"]
         version = metadata.get("resourceVersion")
         if version and version != "0" and version != str(entry.version):
@@ -229,14 +233,7 @@ class Writer:
 
     def _validate(self, kind: Kind, served: Served, new: Object, old: Object | None) -> None:
         metadata = new["metadata"]
-        causes = metadata_problems(
-            metadata, namespaced=kind.namespaced, label_names=kind.rules.label_names, core=kind.group == ""
-        )
-        if kind.custom and metadata.get("name") and (problem := custom_name_problem(metadata["name"])):
-            causes = [cause for cause in causes if cause.field != "metadata.name"]
-            causes.append(
-                Cause("metadata.name", "FieldValueInvalid", f'Invalid value: "{metadata["name"]}": {problem}')
-            )
+        causes = _metadata_causes(kind, metadata)
         if old is not None:
             causes += update_problems(metadata, old["metadata"])
         if kind.custom:
@@ -255,6 +252,16 @@ class Writer:
         if is_blocking(causes):
             return [*causes, BLOCKED]
         return causes + check_rules(_ruled(new), served.node, "", ABSENT if old is None else _ruled(old))
+
+
+def _metadata_causes(kind: Kind, metadata: Object) -> list[Cause]:
+    causes = metadata_problems(
+        metadata, namespaced=kind.namespaced, label_names=kind.rules.label_names, core=kind.group == ""
+    )
+    if kind.custom and metadata.get("name") and (problem := custom_name_problem(metadata["name"])):
+        causes = [cause for cause in causes if cause.field != "metadata.name"]
+        causes.append(Cause("metadata.name", "FieldValueInvalid", f'Invalid value: "{metadata["name"]}": {problem}'))
+    return causes
 
 
 def _zero(kind: Kind, served: Served) -> Object:

@@ -80,6 +80,8 @@ def _check(value: Any, node: Node, path: str, old: Any, causes: list[Cause]) -> 
 
 def alike(old: Any, new: Any) -> bool:
     """Whether two values are the same JSON; Python takes True for 1 and 1 for 1.0."""
+    if old is new:
+        return True
     if type(old) is not type(new) or old != new:
         return False
     return not isinstance(new, dict | list) or _sorted(old) == _sorted(new)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from fivespot.apiserver.status import Cause
 
@@ -14,6 +18,9 @@ from .checking import ABSENT, alike, identity, lists_alike, show
 from .node import Node, Rule, cel_name
 
 __all__ = ["check_rules", "rule_problems"]
+
+_SELF: Final = re.compile(r"\bself\b(?:\.\??(\w+))?")
+_OLD: Final = re.compile(r"\boldSelf\b(?:\.\??(\w+))?")
 
 
 def check_rules(value: Any, node: Node, path: str, old: Any = ABSENT) -> list[Cause]:
@@ -53,6 +60,8 @@ def _apply(rule: Rule, value: Any, node: Node, path: str, old: Any, causes: list
     present = old is not ABSENT
     if rule.transition and not present and not rule.optional_old_self:
         return
+    if _held(rule, value, node, old):
+        return
     own = to_cel(value, node)
     before = (to_cel(old, node),) if present else ()
     try:
@@ -88,6 +97,57 @@ def _cause(rule: Rule, value: Any, path: str, message: str) -> Cause:
             shown = "" if isinstance(value, dict | list) else f"{show(value)}: "
             words = f"Invalid value: {shown}{message}"
     return Cause(where, rule.reason, words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reads:
+    """The members that a rule may look at; None: all there is."""
+
+    own: frozenset[str] | None
+    old: frozenset[str] | None
+
+
+@lru_cache(maxsize=4096)
+def _reads(rule: Rule, node: Node) -> _Reads:
+    # By names alone, wherever they stand: one too many costs time only.
+    if node.type != "object" or node.additional is not None:
+        return _Reads(None, None)
+    text = rule.rule
+    if rule.optional_old_self:
+        text = text.replace("oldSelf.hasValue()", "")
+        return _Reads(_members_named(_SELF, text, node), None if "oldSelf" in text else frozenset())
+    return _Reads(_members_named(_SELF, text, node), _members_named(_OLD, text, node))
+
+
+def _members_named(pattern: re.Pattern[str], text: str, node: Node) -> frozenset[str] | None:
+    found = {match.group(1) for match in pattern.finditer(text)}
+    if None in found:
+        return None
+    return frozenset(found | {name for name in node.properties if cel_name(name) in found})
+
+
+def _seen(value: Any, names: frozenset[str] | None) -> bytes:
+    if names is not None and isinstance(value, dict):
+        value = {name: member for name, member in value.items() if name in names}
+    return msgspec.json.encode(value)
+
+
+def _held(rule: Rule, value: Any, node: Node, old: Any) -> bool:
+    """Whether a rule holds for what it looks at, by memory where it did before: a rule knows nothing else.
+
+    Most writes change a status, and the rules at the root look at other things.
+    """
+    reads = _reads(rule, node)
+    return _holds(rule, node, _seen(value, reads.own), None if old is ABSENT else _seen(old, reads.old))
+
+
+@lru_cache(maxsize=4096)
+def _holds(rule: Rule, node: Node, seen: bytes, old: bytes | None) -> bool:
+    before = () if old is None else (to_cel(msgspec.json.decode(old), node),)
+    try:
+        return _program(rule, node.type).evaluate(to_cel(msgspec.json.decode(seen), node), *before) is True
+    except CelFailure:
+        return False
 
 
 @lru_cache(maxsize=4096)

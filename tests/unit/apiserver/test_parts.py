@@ -17,6 +17,7 @@ from fivespot.apiserver.kinds import version_priority
 from fivespot.apiserver.patching import merge
 from fivespot.apiserver.routes import Target, resource_target
 from fivespot.apiserver.schema import apply_defaults, check_rules, compile_schema, prune, validate
+from fivespot.apiserver.schema.checking import ABSENT
 from fivespot.apiserver.schema.node import cel_name, go_pattern
 from fivespot.apiserver.schema.pack import parse_quantity
 from fivespot.apiserver.store import Collection, Entry
@@ -331,3 +332,52 @@ def test_a_timestamp_is_in_whole_seconds() -> None:
 
     moment = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
     assert (timestamp(moment), micro_time(moment)) == ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.678901Z")
+
+
+# -- rules that are remembered ---------------------------------------------------------------------------------------
+
+_LIMITED = {
+    "type": "object",
+    "properties": {
+        "low": {"type": "integer"},
+        "high": {"type": "integer"},
+        "note": {"type": "string"},
+        "fixed": {"type": "string"},
+        "in": {"type": "integer"},
+    },
+    "x-kubernetes-validations": [
+        {"rule": "!has(self.low) || !has(self.high) || self.low <= self.high", "message": "low above high"},
+        {"rule": "!has(oldSelf.fixed) || self.fixed == oldSelf.fixed", "message": "fixed"},
+        {
+            "rule": "oldSelf.hasValue() || !has(self.__in__) || self.__in__ > 0",
+            "optionalOldSelf": True,
+            "message": "in",
+        },
+        {"rule": "size(self) < 5", "message": "too much"},
+    ],
+}
+
+
+_LIMITED_NODE = compile_schema(_LIMITED)
+
+
+def _broken(value: dict[str, Any], old: Any = ABSENT) -> list[str]:
+    return [cause.message.rpartition(": ")[2] for cause in check_rules(value, _LIMITED_NODE, "spec", old)]
+
+
+def test_a_rule_that_held_is_asked_again_when_what_it_looks_at_changes() -> None:
+    assert _broken({"low": 1, "high": 2, "note": "a"}) == []
+    assert _broken({"low": 1, "high": 2, "note": "b"}) == []
+    assert _broken({"low": 3, "high": 2, "note": "b"}) == ["low above high"]
+    assert _broken({"low": 1, "high": 2, "note": "b", "fixed": "x"}) == []
+    assert _broken({"low": 1, "high": 2, "note": "b", "fixed": "x", "in": 1}) == ["too much"]
+
+
+def test_a_rule_that_compares_is_asked_again_when_what_was_there_before_is_another() -> None:
+    now = {"fixed": "x", "note": "now"}
+    assert _broken(now, {"fixed": "x"}) == []
+    assert _broken(now, {"fixed": "y"}) == ["fixed"]
+    assert _broken(now, {}) == []
+    assert _broken({"in": 0}) == ["in"]
+    assert _broken({"in": 0, "note": "n"}, {"in": 0}) == []
+    assert _broken({"in": 0, "note": "n"}) == ["in"]
