@@ -6,7 +6,7 @@ set positional-arguments
 export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
 export PYTHONPATH := justfile_directory() / "tools"
 
-# Most tests on a server wait more than they work, so three workers suit two cores; a control plane takes 0.5 GB for each.
+# Most tests on a server wait more than they work, so three workers suit two cores; a control plane takes 1 GB for each.
 jobs := env("FIVESPOT_TEST_JOBS", "3")
 
 # List the recipes

@@ -165,7 +165,7 @@ class ControlPlane:
             audit_policy=POLICY if self._with_audit else None,
         )
         # A larger heap before collecting: the machine has memory to spare and few cores.
-        self._apiserver = self._child("kube-apiserver", command, {"GOGC": "200"})
+        self._apiserver = self._child("kube-apiserver", command, {"GOGC": "800"})
         command = manager_command(
             self.binaries,
             self.credentials,

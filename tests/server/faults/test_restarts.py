@@ -31,6 +31,8 @@ READY_SECONDS = 120.0
 """What a server on a busy machine may take until it is ready by its own standards."""
 READ_SECONDS = 30.0
 """Within which everything is read again after that. Waits of our own that had added up would be longer."""
+FLAT_SECONDS = 100.0
+"""Connections that are idle are kept for a minute."""
 SLACK = 12
 """Idle connections of the pool that there may be more, up to one per worker; a lost watch per restart would be more."""
 
@@ -227,6 +229,6 @@ def test_servers_killed_again_and_again_under_churn_lose_nothing_and_leave_nothi
             assert descriptors(process) <= descriptors_before + SLACK, (descriptors(process), descriptors_before)
             return True
 
-        eventually(flat, 60, poll=0.5, what="tasks and descriptors are as before")
+        eventually(flat, FLAT_SECONDS, poll=0.5, what="tasks and descriptors are as before")
         MEASURED.info("flat after: %.1f s", time.monotonic() - ended)
         MEASURED.info("descriptors: %d, then %d", descriptors_before, descriptors(process))
