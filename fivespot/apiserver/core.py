@@ -52,6 +52,7 @@ class _KeepStatus(Rules):
 
 class _Namespaces(_KeepStatus):
     label_names = True
+    deletes_many = False
     selectable = ("status.phase", "name")
 
     def prepare_create(self, new: Object) -> None:

@@ -95,7 +95,8 @@ def _subresources(kind: Kind, served: Served) -> list[tuple[str, dict[str, str]]
 
 
 def _verbs(kind: Kind) -> list[str]:
-    return _CUSTOM_VERBS if kind.custom else _VERBS
+    verbs = _CUSTOM_VERBS if kind.custom else _VERBS
+    return verbs if kind.rules.deletes_many else [verb for verb in verbs if verb != "deletecollection"]
 
 
 def _plain(kind: Kind, served: Served) -> list[dict[str, Any]]:

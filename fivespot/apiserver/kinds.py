@@ -54,6 +54,8 @@ class Rules:
     """Whether a PUT creates what is not there."""
     returns_deleted = False
     """Whether a deletion is answered with the object instead of a Status."""
+    deletes_many = True
+    """Whether all objects can be deleted by one request."""
     label_names = False
     """Whether names are DNS labels instead of subdomains."""
 

@@ -82,7 +82,7 @@ class Resources:
             raise method_not_allowed()
         if request.method == "POST":
             return self._create(request, kind, served, target)
-        if request.method == "DELETE":
+        if request.method == "DELETE" and kind.rules.deletes_many:
             return self._delete_collection(request, kind, served, target)
         raise method_not_allowed()
 

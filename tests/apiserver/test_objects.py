@@ -193,6 +193,43 @@ def test_strategic_patches_of_built_in_kinds(target: Target, maps: str) -> None:
     target.patch(f"{maps}/a", {"metadata": {"finalizers": None}}).ok()
 
 
+@pytest.mark.parametrize(
+    ("named", "order", "expected"),
+    [
+        (["d"], None, "dabc"),
+        (["c", "a"], None, "bca"),
+        (["d"], ["a", "d"], "adbc"),
+        (["d"], ["c", "d"], "abcd"),
+        (["e", "d"], ["e", "b", "d"], "eabdc"),
+        (None, ["c", "b"], "acb"),
+        (None, ["z", "c", "a"], "bca"),
+    ],
+)
+def test_the_order_of_lists_that_strategic_patches_merge(
+    target: Target, maps: str, named: list[str] | None, order: list[str] | None, expected: str
+) -> None:
+    """As clients compute such patches: with the order of all that they know."""
+    full = [f"example.com/{each}" for each in "abc"]
+    target.create(maps, config_map("a", finalizers=full)).ok()
+    lists = {"finalizers": named, "$setElementOrder/finalizers": order}
+    patch = {name: [f"example.com/{each}" for each in letters] for name, letters in lists.items() if letters}
+    patched = target.patch(f"{maps}/a", {"metadata": patch}, "strategic").ok()
+    assert [each[-1] for each in patched["metadata"]["finalizers"]] == list(expected)
+    target.patch(f"{maps}/a", {"metadata": {"finalizers": None}}).ok()
+
+
+def test_owners_are_merged_in_order(target: Target, maps: str) -> None:
+    def owner(uid: str, name: str = "") -> dict[str, str]:
+        return {"apiVersion": "v1", "kind": "Pod", "name": name or uid, "uid": uid}
+
+    target.create(maps, config_map("a", ownerReferences=[owner("a"), owner("b")], finalizers=["x.io/f"])).ok()
+    patch = {"ownerReferences": [owner("b", name="B"), owner("c")], "$setElementOrder/ownerReferences": [
+        {"uid": "b"}, {"uid": "c"},
+    ]}  # fmt: skip
+    patched = target.patch(f"{maps}/a", {"metadata": patch}, "strategic").ok()
+    assert [each["name"] for each in patched["metadata"]["ownerReferences"]] == ["a", "B", "c"]
+
+
 def test_media_types_of_patches(target: Target, maps: str) -> None:
     target.create(maps, config_map("a")).ok()
     for content in ("application/json", "text/plain"):

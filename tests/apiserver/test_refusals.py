@@ -52,6 +52,7 @@ def test_methods_that_a_path_does_not_have(target: Target, maps: str) -> None:
         ("HEAD", f"{maps}/a", None),
         ("POST", "/api/v1/configmaps", config_map("a")),
         ("DELETE", "/api/v1/configmaps", None),
+        ("DELETE", f"{NAMESPACES}?labelSelector=no.such/label", None),
     ):
         answer = target.request(method, path, body)
         assert answer.status == 405, (method, path)
