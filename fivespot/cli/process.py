@@ -31,8 +31,8 @@ from fivespot.runtime.manager.running import stop_on_signals
 from fivespot.runtime.telemetry import NULL_TRACER, Tracer, configure, tracer_from
 from fivespot.schedule.zones import TZDATA_RELEASE
 
+from .chosen import ManagerOptions
 from .main import complain
-from .manager import ManagerOptions
 from .options import CONTROLLERS
 
 __all__ = ["RECONCILERS_ANNOTATION", "assemble", "run_process"]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from controlplane import ControlPlane
-from fivespot.cli.manager import ManagerOptions
+from fivespot.cli.chosen import ManagerOptions
 from fivespot.cli.options import CONTROLLERS
 from fivespot.cli.process import assemble
 from fivespot.controllers.scheduledmachine import Timings

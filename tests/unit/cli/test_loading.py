@@ -10,9 +10,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from fivespot.cli.chosen import ManagerOptions
 from fivespot.cli.loading import load_providers
 from fivespot.cli.main import cli
-from fivespot.cli.manager import ManagerOptions
 from fivespot.runtime.errors import ConfigError
 
 MODULE = """
