@@ -11,9 +11,6 @@ from typing import Any, cast
 
 import pytest
 
-import harness.waiting
-import support.observing
-from contract_index import REAL_ONLY
 from controlplane import (
     Api,
     BuildFailed,
@@ -24,28 +21,29 @@ from controlplane import (
     kubernetes_version,
     read_crds,
 )
+from real_only import REAL_ONLY
 from support import make_namespace
-from support.embedded import EmbeddedManager, EmbeddedPlane, RealOnly, on_virtual_time
+from support.embedded import RealOnly, ServedPlane
 from support.kept import begin_run, log_folder, worker_name
 from support.manager import ManagerProcess, install
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 OWN_CRDS = REPOSITORY / "manifests" / "crds"
 
-_SERVER_FIXTURES = frozenset({"control_plane", "own_control_plane"})
+_SERVER_FIXTURES = frozenset({"control_plane", "module_control_plane", "own_control_plane"})
 _FAILED = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--server embedded`` has the contract's tests run on the server in memory, in virtual time."""
+    """``--server embedded`` has the tests of tests/server run on the server in memory."""
     parser.addoption("--server", choices=("real", "embedded"), default="real", help="which API server to test on")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks what needs the server by what it asks for, so that nobody has to remember it."""
     if _embedded(config):
-        apart = [item for item in items if item.nodeid.partition("[")[0] in REAL_ONLY]
-        config.hook.pytest_deselected(items=apart)
+        apart = {item for item in items if real_only(item.nodeid) and not os.environ.get("TRY_ALL")}
+        config.hook.pytest_deselected(items=list(apart))
         items[:] = [item for item in items if item not in apart]
     for item in items:
         if isinstance(item, pytest.Function) and _SERVER_FIXTURES & set(item.fixturenames):
@@ -86,13 +84,19 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
+def real_only(nodeid: str) -> str:
+    """Why a test needs the real server; "" if it does not. A file may be listed as a whole, and a test with one of its
+    parameters."""
+    file, test = nodeid.partition("[")[0].partition("::")[0], nodeid.partition("[")[0]
+    return REAL_ONLY.get(file, "") or REAL_ONLY.get(test, "") or REAL_ONLY.get(nodeid, "")
+
+
 @pytest.fixture(scope="session")
 def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """The control plane of this test run (of this worker): for tests that keep to a namespace of their own."""
     if _embedded(request.config):
-        embedded = EmbeddedPlane()
-        yield cast("ControlPlane", embedded)
-        embedded.stop()
+        with ServedPlane() as served:
+            yield cast("ControlPlane", served)
         return
     with ControlPlane(crds=read_crds(OWN_CRDS)) as plane:
         yield plane
@@ -103,10 +107,6 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
 @pytest.fixture(scope="session")
 def manager(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Iterator[ManagerProcess]:
     """One manager for all tests of this worker, under the shipped RBAC and admission policy: keep to your namespace."""
-    if _embedded(request.config):
-        with EmbeddedManager(cast("EmbeddedPlane", control_plane)) as embedded:
-            yield cast("ManagerProcess", embedded)
-        return
     install(control_plane)
     with ManagerProcess(control_plane) as process:
         yield process
@@ -122,16 +122,24 @@ def own_control_plane(request: pytest.FixtureRequest) -> Iterator[Callable[..., 
     For tests that change what the whole cluster shares, count requests, or stop the server. Takes the arguments of
     :class:`controlplane.ControlPlane`; fivespot's own CRDs are installed unless ``crds`` says otherwise.
     """
+    yield from _starting(request)
+
+
+@pytest.fixture(scope="module")
+def module_control_plane(request: pytest.FixtureRequest) -> Iterator[Callable[..., ControlPlane]]:
+    """The same for the tests of a module."""
+    yield from _starting(request)
+
+
+def _starting(request: pytest.FixtureRequest) -> Iterator[Callable[..., ControlPlane]]:
     started: list[ControlPlane] = []
-    if _embedded(request.config):
-        embedded = EmbeddedPlane()
-        yield lambda **options: cast("ControlPlane", embedded)
-        embedded.stop()
-        return
 
     def start(**options: Any) -> ControlPlane:
-        plane = ControlPlane(**{"crds": read_crds(OWN_CRDS), **options})
-        plane.start()
+        if _embedded(request.config):
+            plane = cast("ControlPlane", ServedPlane(**options))
+        else:
+            plane = ControlPlane(**{"crds": read_crds(OWN_CRDS), **options})
+            plane.start()
         started.append(plane)
         return plane
 
@@ -174,15 +182,6 @@ def _no_real_server(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def _refuse(plane: ControlPlane) -> None:
     raise RealOnly("a control plane of its own: see REAL_ONLY in contract_index.py")
-
-
-@pytest.fixture(autouse=True)
-def _virtual_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has the test wait on the clock of the server in memory, where it runs on that."""
-    if _embedded(request.config) and _SERVER_FIXTURES & set(request.fixturenames):
-        own = "own_control_plane" in request.fixturenames
-        plane = request.getfixturevalue("own_control_plane")() if own else request.getfixturevalue("control_plane")
-        on_virtual_time(plane, monkeypatch, request.module, harness.waiting, support.observing)
 
 
 def _embedded(config: pytest.Config) -> bool:

@@ -1,6 +1,7 @@
-"""Ways in which a real server refuses what the manager asks: admission, quota, a webhook that is down, missing rights.
+"""Ways in which a server refuses what the manager asks: admission, quota, webhooks that are down, missing rights.
 
-All but the rights are limited to one namespace. Each is in force when the `with` block begins, and gone at its end.
+All but the rights and conversion are limited to one namespace. Each is in force when the `with` block begins, and gone
+at its end. On the real server they are what they say; on the one in memory a script gives the same answers.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 from controlplane import Api, ApiError
 
 from .cluster import CLUSTER_NAME, unique_name
+from .embedded import answers
+from .embedded.obstacles import Obstacles
 from .manager import MANAGER_USER
 from .waiting import eventually
 
@@ -20,7 +23,20 @@ Json = dict[str, Any]
 _ADMISSION = "admissionregistration.k8s.io/v1"
 _ROLE = ("rbac.authorization.k8s.io/v1", "ClusterRole", "5spot-scheduledmachine-controller")
 _MACHINES = {"apiGroups": ["cluster.x-k8s.io"], "apiVersions": ["*"], "resources": ["machines"]}
+_CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+_CORE: Json = {"group": "cluster.x-k8s.io", "resource": "machines"}
 QUOTA = "count/machines.cluster.x-k8s.io"
+DEAD_WEBHOOK: Json = {
+    "strategy": "Webhook",
+    # Nobody listens on port 1.
+    "webhook": {"clientConfig": {"url": "https://127.0.0.1:1/convert"}, "conversionReviewVersions": ["v1"]},
+}
+
+
+def obstacles_of(api: Api) -> Obstacles | None:
+    """What stands in the way of requests, where the server is the one in memory."""
+    found: Obstacles | None = getattr(api, "obstacles", None)
+    return found
 
 
 def foreign(kind: tuple[str, str], namespace: str, name: str = "web", **metadata: Any) -> Json:
@@ -44,6 +60,10 @@ def foreign(kind: tuple[str, str], namespace: str, name: str = "web", **metadata
 @contextlib.contextmanager
 def machines_refused(api: Api, namespace: str, operation: str, message: str) -> Iterator[None]:
     """An admission policy that refuses to CREATE (or DELETE: there must be a Machine ``web``) Machines."""
+    if (obstacles := obstacles_of(api)) is not None:
+        with obstacles.put(answers.denied(message), verb=operation.lower(), namespace=namespace, **_CORE):
+            yield
+        return
     name = unique_name("refuse")
     scope = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
     policy = {
@@ -67,6 +87,10 @@ def machines_refused(api: Api, namespace: str, operation: str, message: str) -> 
 @contextlib.contextmanager
 def webhook_down(api: Api, namespace: str) -> Iterator[None]:
     """A webhook for the creation of Machines that cannot be reached, as Cluster API's own while it restarts."""
+    if (obstacles := obstacles_of(api)) is not None:
+        with obstacles.put(answers.webhook_failed(), verb="create", namespace=namespace, **_CORE):
+            yield
+        return
     name = unique_name("down")
     webhook = {
         "name": "machines.example.com",
@@ -93,6 +117,12 @@ def machine_quota(api: Api, namespace: str, machines: int) -> None:
 
     The test plays the quota controller, which does not run: admission goes by what status says.
     """
+    if (obstacles := obstacles_of(api)) is not None:
+        obstacles.standing.pop(f"quota of {namespace}", lambda: None)()
+        if machines == 0:
+            down = obstacles.add(answers.over_quota(QUOTA), verb="create", namespace=namespace, **_CORE)
+            obstacles.standing[f"quota of {namespace}"] = down
+        return
     if api.find("v1", "ResourceQuota", "machines", namespace) is None:
         metadata = {"name": "machines", "namespace": namespace}
         api.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": {QUOTA: "0"}}})
@@ -108,6 +138,10 @@ def machine_quota(api: Api, namespace: str, machines: int) -> None:
 @contextlib.contextmanager
 def right_missing(api: Api, verb: str, group: str, resource: str) -> Iterator[Callable[[], None]]:
     """The manager's role without one verb on a group: for a server of the test's own. Gives back what restores it."""
+    if (obstacles := obstacles_of(api)) is not None:
+        with obstacles.put(answers.FORBIDDEN, manager_only=True, verb=verb, group=group, resource=resource) as down:
+            yield down
+        return
     before = api.get(*_ROLE)["rules"]
     rules = [
         {**rule, "apiGroups": [each], "verbs": [v for v in rule["verbs"] if (v, each) != (verb, group)]}
@@ -125,6 +159,27 @@ def right_missing(api: Api, verb: str, group: str, resource: str) -> Iterator[Ca
         yield restore
     finally:
         restore()
+
+
+def conversion_dies(api: Api, definition: str, *, stored: str = "", **changes: Any) -> Callable[[], None]:
+    """Change a definition, and have its objects converted by a webhook that nobody answers; gives what ends that.
+
+    :param stored: the version that all objects are stored at, which needs no conversion; "" if they are of another one.
+    :param changes: of the definition's spec, at the same moment.
+    """
+    plural, _, group = definition.partition(".")
+    obstacles = obstacles_of(api)
+    if obstacles is None:
+        api.patch(*_CRD, definition, None, {"spec": {**changes, "conversion": DEAD_WEBHOOK}})
+
+        def restore() -> None:
+            api.patch(*_CRD, definition, None, {"spec": {"conversion": {"strategy": "None", "webhook": None}}})
+
+        return restore
+    down = obstacles.add(answers.conversion_failed(group, plural, stored), group=group, resource=plural)
+    if changes:
+        api.patch(*_CRD, definition, None, {"spec": changes})
+    return down
 
 
 def _allowed(api: Api, verb: str, group: str, resource: str) -> bool:

@@ -1,23 +1,33 @@
-"""Takes rights away from the manager on a server of the test's own, and gives them back."""
+"""Takes rights away from the manager on a server of the test's own, and gives them back.
+
+On the real server by its roles; on the one in memory a script gives the same answers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from controlplane import Api
 from controlplane.api import ApiError
 
+from .embedded import answers
 from .manager import SERVICE_ACCOUNT, SYSTEM_NAMESPACE
 from .providers import PROVIDER_GROUP
+from .refusing import obstacles_of
 from .waiting import eventually
 
 _ROLE = ("rbac.authorization.k8s.io/v1", "ClusterRole")
 _DEFINITIONS = "apiextensions.k8s.io"
+_SHIPPED = {"timebasedspotschedules", "capitalmarketsschedules", "manualschedules"}
 
 
 def may_read_providers(api: Api, plurals: Sequence[str]) -> None:
     """The provider kinds that the manager may read from now on (`*` for the whole group, as shipped)."""
+    if obstacles_of(api) is not None:
+        known = {*plurals, *_SHIPPED}
+        _forbid(api, PROVIDER_GROUP, None if "*" in plurals else lambda resource: resource not in known)
+        return
     _set_resources(api, "5spot-scheduledmachine-controller", PROVIDER_GROUP, list(plurals))
     # A ManualSchedule follows any other schedule, so its controller reads the whole group as well.
     _set_resources(api, "5spot-manualschedule-controller", PROVIDER_GROUP, [*plurals, "manualschedules"])
@@ -29,9 +39,34 @@ def may_read_providers(api: Api, plurals: Sequence[str]) -> None:
 
 def may_read_definitions(api: Api, *, allowed: bool) -> None:
     """Whether the manager may read CustomResourceDefinitions from now on."""
+    if obstacles_of(api) is not None:
+        _forbid(api, _DEFINITIONS, None if allowed else lambda resource: True)
+        return
     _set_resources(api, "5spot-runtime", _DEFINITIONS, ["customresourcedefinitions"] if allowed else ["none"])
     plural = "customresourcedefinitions"
     eventually(lambda: _allowed(api, _DEFINITIONS, plural) is allowed, what="the new rights count")
+
+
+def may_not_write_events(api: Api) -> None:
+    """From now on the manager may write no Events."""
+    group = "events.k8s.io"
+    if obstacles_of(api) is not None:
+        _forbid(api, group, lambda resource: True)
+        return
+    role = (*_ROLE, "5spot-runtime")
+    rules = [rule for rule in api.get(*role)["rules"] if rule["apiGroups"] != [group]]
+    api.patch(*role, None, {"rules": rules})
+
+
+def _forbid(api: Api, group: str, unknown: Callable[[str], bool] | None) -> None:
+    """From now on, instead of what was forbidden of the group before, the resources that a function chooses."""
+    obstacles = obstacles_of(api)
+    assert obstacles is not None
+    obstacles.standing.pop(group, lambda: None)()
+    if unknown is not None:
+        obstacles.standing[group] = obstacles.add(
+            answers.FORBIDDEN, manager_only=True, group=group, applies=lambda seen: unknown(seen.resource)
+        )
 
 
 def _set_resources(api: Api, role: str, group: str, resources: list[str]) -> None:

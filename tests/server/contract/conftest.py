@@ -5,13 +5,84 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 import pytest
 
-from controlplane import Api
+import harness.waiting
+import support.observing
+from controlplane import Api, ControlPlane
+from support.embedded import EmbeddedManager, EmbeddedPlane, on_virtual_time
 from support.manager import ManagerProcess
 from support.providers import ProviderKind
 from support.scene import Scene
+
+Start = Callable[..., ControlPlane]
+
+
+@pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """In memory it is of virtual time here."""
+    if not embedded(request):
+        yield request.getfixturevalue("control_plane")
+        return
+    plane = EmbeddedPlane()
+    yield cast("ControlPlane", plane)
+    plane.stop()
+
+
+@pytest.fixture(scope="session")
+def manager(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Iterator[ManagerProcess]:
+    """In memory it is no process."""
+    if not embedded(request):
+        yield request.getfixturevalue("manager")
+        return
+    with EmbeddedManager(cast("EmbeddedPlane", control_plane)) as running:
+        yield cast("ManagerProcess", running)
+
+
+@pytest.fixture
+def own_control_plane(request: pytest.FixtureRequest) -> Iterator[Start]:
+    """In memory it is of virtual time here."""
+    yield from starting(request, "own_control_plane")
+
+
+@pytest.fixture(scope="module")
+def module_control_plane(request: pytest.FixtureRequest) -> Iterator[Start]:
+    """In memory it is of virtual time here."""
+    yield from starting(request, "module_control_plane")
+
+
+def starting(request: pytest.FixtureRequest, overridden: str) -> Iterator[Start]:
+    if not embedded(request):
+        yield request.getfixturevalue(overridden)
+        return
+    started: list[EmbeddedPlane] = []
+
+    def start(**options: Any) -> ControlPlane:
+        started.append(EmbeddedPlane(**options))
+        return cast("ControlPlane", started[-1])
+
+    yield start
+    for plane in started:
+        plane.stop()
+
+
+@pytest.fixture(autouse=True)
+def _virtual_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the test wait on the clock of the server in memory, where it runs on that."""
+    if not embedded(request):
+        return
+    on_virtual_time(monkeypatch, request.module, harness.waiting, support.observing)
+    values = (request.getfixturevalue(name) for name in ("plane", "control_plane") if name in request.fixturenames)
+    for plane in values:
+        if isinstance(plane, EmbeddedPlane):
+            plane.enter()
+            break
+
+
+def embedded(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--server") == "embedded")
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from support import eventually, make_namespace
 from support.manager import install, manager_in_process
 from support.observing import scrape, total, writes
 from support.providers import ProviderKind
+from support.refusing import conversion_dies
 from support.rights import may_read_providers
 from support.scene import MACHINES, Scene
 
@@ -76,13 +76,6 @@ def shown(scene: Scene) -> str:
     return found
 
 
-DEAD_WEBHOOK: dict[str, Any] = {
-    "strategy": "Webhook",
-    # Nobody listens on port 1.
-    "webhook": {"clientConfig": {"url": "https://127.0.0.1:1/convert"}, "conversionReviewVersions": ["v1"]},
-}
-
-
 @pytest.mark.timeout(240)
 def test_a15_a_failure_to_read_that_lasts_is_reported_as_unknown_and_holds_until_it_ends(
     own_control_plane: Callable[..., ControlPlane],
@@ -119,7 +112,7 @@ def test_a15_a_failure_to_read_that_lasts_is_reported_as_unknown_and_holds_until
 
         # A kind that is upgraded, and then its objects cannot be converted; it had said yes.
         versions = [{**v, "storage": v["name"] == "v2", "served": v["name"] == "v2"} for v in all_versions]
-        dying.change({"spec": {"versions": versions, "conversion": DEAD_WEBHOOK}})
+        revive = conversion_dies(api, dying.definition["metadata"]["name"], versions=versions)
         held.wait_condition("SpotScheduleResolved", "Unknown", "ProviderUnreadable", timeout=40)
         held.wait_condition("Ready", "Unknown", "ProviderUnreadable")
         status = held.wait_phase("Active", "ProviderUnreadable")
@@ -148,7 +141,7 @@ def test_a15_a_failure_to_read_that_lasts_is_reported_as_unknown_and_holds_until
         well.wait_condition("SpotScheduleResolved", "True", "Resolved")
 
         # It ends: what the providers say counts again.
-        dying.change({"spec": {"conversion": {"strategy": "None", "webhook": None}}})
+        revive()
         may_read_providers(api, ["*"])
         held.wait_condition("SpotScheduleResolved", "True", "Resolved", timeout=60)
         never.wait_made(60)

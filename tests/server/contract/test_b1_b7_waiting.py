@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from controlplane import ControlPlane, read_crds
+from controlplane import ControlPlane
 from controlplane.audit import select
 from fivespot.controllers.scheduledmachine import Timings
 from support import eventually, make_namespace
-from support.manager import MANAGER_USER, MANIFESTS, install, manager_in_process
+from support.manager import MANAGER_USER, install, manager_in_process
 from support.providers import ProviderKind
 from support.refusing import machine_quota, right_missing
 from support.scene import BOOTSTRAP, INFRASTRUCTURE, MACHINES, Scene
@@ -35,11 +35,11 @@ Json = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def plane() -> Iterator[ControlPlane]:
+def plane(module_control_plane: Callable[..., ControlPlane]) -> ControlPlane:
     """A server without a manager."""
-    with ControlPlane(crds=read_crds(MANIFESTS / "crds")) as plane:
-        install(plane)
-        yield plane
+    plane = module_control_plane()
+    install(plane)
+    return plane
 
 
 @pytest.fixture(scope="module")

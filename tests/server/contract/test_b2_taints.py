@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from controlplane import Api, ApiError, ControlPlane
 from controlplane.audit import select
+from fivespot.testing.faults import Fault
 from support import eventually
 from support.cluster import unique_name
+from support.embedded.answers import denied
+from support.embedded.obstacles import Edited
 from support.machines import taint
 from support.manager import MANAGER_USER
 from support.observing import writes
-from support.refusing import foreign
+from support.refusing import foreign, obstacles_of
 from support.scene import BOOTSTRAP, CHILDREN, INFRASTRUCTURE, MACHINES, Scene
 
 Json = dict[str, Any]
@@ -30,6 +34,11 @@ STRIP = {
 @contextlib.contextmanager
 def policy(api: Api, namespace: str, kind: str, spec: Json, in_force: Callable[[], bool]) -> Iterator[None]:
     """An admission policy for the creation of Machines with taints, in one namespace."""
+    if (obstacles := obstacles_of(api)) is not None:
+        with obstacles.put(scripted(spec), verb="create", group="cluster.x-k8s.io", resource="machines"):
+            assert in_force()
+            yield
+        return
     name = unique_name("taints")
     scope = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
     rule = {"apiGroups": ["cluster.x-k8s.io"], "apiVersions": ["*"], "resources": ["machines"]}
@@ -51,6 +60,14 @@ def policy(api: Api, namespace: str, kind: str, spec: Json, in_force: Callable[[
         for each in bodies:
             api.delete(ADMISSION, each, name)
         eventually(lambda: not in_force(), 30, what="the policy is gone", poll=0.1)
+
+
+def scripted(spec: Json) -> Fault:
+    """What such a policy does, for the server in memory."""
+    if "mutations" in spec:
+        return Edited(lambda machine: machine["spec"].pop("taints", None), dry_runs="matchConditions" not in spec)
+    [validation] = spec["validations"]
+    return replace(denied(validation["message"]), passes=lambda request: b'"taints"' not in request.body)
 
 
 def tainted(namespace: str, name: str) -> Json:

@@ -14,16 +14,12 @@ from support.children import CRD
 from support.gate import Gate
 from support.manager import MANAGER_USER, ManagerProcess, install
 from support.providers import ProviderKind
+from support.refusing import conversion_dies
 from support.scene import BOOTSTRAP, CHILDREN, INFRASTRUCTURE, MACHINES, Scene
 
 MACHINE_CRD = "machines.cluster.x-k8s.io"
 OLD_FORM = {"apiVersion", "kind", "name", "namespace"}
 NEW_FORM = {"apiGroup", "kind", "name"}
-# Nobody listens on port 1.
-DEAD = {
-    "strategy": "Webhook",
-    "webhook": {"clientConfig": {"url": "https://127.0.0.1:1/convert"}, "conversionReviewVersions": ["v1"]},
-}
 
 
 def test_b2_1_the_three_objects_have_our_name_and_marks_and_only_the_machine_an_owner(scene: Scene) -> None:
@@ -68,10 +64,10 @@ def test_b2_1_the_three_objects_have_our_name_and_marks_and_only_the_machine_an_
     ]
 
 
-def store_machines_at(plane: ControlPlane, version: str, **conversion: Any) -> None:
+def store_machines_at(plane: ControlPlane, version: str) -> None:
     """Have the server store Machines at a version from now on, as an upgrade of Cluster API does."""
     versions = [{**v, "storage": v["name"] == version} for v in plane.api.get(*CRD, MACHINE_CRD)["spec"]["versions"]]
-    plane.api.patch(*CRD, MACHINE_CRD, None, {"spec": {"versions": versions, **conversion}})
+    plane.api.patch(*CRD, MACHINE_CRD, None, {"spec": {"versions": versions}})
 
 
 def versions_used(plane: ControlPlane, since: int) -> dict[str, set[str]]:
@@ -173,7 +169,7 @@ def test_b2_1_the_stored_version_changes_while_the_manager_runs_and_conversion_d
         # What is stored is migrated, as an upgrade does; then nothing needs the old version, and its conversion dies.
         migrated = {"metadata": {"annotations": {"example.com/migrated": "yes"}}}
         machine.scene.api.patch(*MACHINES, "web", machine.scene.namespace, migrated)
-        store_machines_at(plane, "v1beta2", conversion=DEAD)
+        conversion_dies(plane.api, MACHINE_CRD, stored="v1beta2")
         mark = plane.audit_log.mark()
         assert_form(idle.up(create=False), "v1beta2")
         found = machine.scene.machine()["metadata"]

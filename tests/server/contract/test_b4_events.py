@@ -14,6 +14,7 @@ from support.manager import MANAGER_USER, ManagerProcess, install
 from support.observing import total
 from support.providers import ProviderKind
 from support.refusing import machines_refused
+from support.rights import may_not_write_events
 from support.scene import Scene
 from support.spending import told
 
@@ -99,9 +100,7 @@ def test_b4_7_a_flapping_provider_cannot_flood_and_lost_events_delay_nothing(
         assert requests["patch"] <= 8
 
         # Without the right to write events all else goes on at once.
-        role = ("rbac.authorization.k8s.io/v1", "ClusterRole", "5spot-runtime")
-        rules = [rule for rule in api.get(*role)["rules"] if rule["apiGroups"] != ["events.k8s.io"]]
-        api.patch(*role, None, {"rules": rules})
+        may_not_write_events(api)
         mark = plane.audit_log.mark()
         for active in (True, False) * 4:
             scene.active(active)

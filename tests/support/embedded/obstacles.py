@@ -1,0 +1,121 @@
+"""What stands in the way of requests on the server in memory, by fault scripts: refusals, and doors that are held.
+
+The server in memory evaluates no rights and no admission rules. A test that needs an answer of theirs puts that answer
+here, in the words of the real server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fivespot.apiserver import ApiFault, Handler, Request, Response
+from fivespot.testing.faults import Fault, Faults, Rule, Seen
+from harness import MANAGER_USER
+
+__all__ = ["Edited", "Obstacle", "Obstacles", "Refused"]
+
+_REASONS = {403: "Forbidden", 422: "Invalid", 500: "InternalError"}
+
+
+@dataclass(frozen=True)
+class Obstacle(Rule):
+    """A rule about a group too.
+
+    :param applies: a further condition.
+    """
+
+    group: str = ""
+    applies: Callable[[Seen], bool] = lambda seen: True
+
+    def covers(self, seen: Seen) -> bool:
+        return super().covers(seen) and self.group in {"", seen.group} and self.applies(seen)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An error with a Status.
+
+    :param message: gets what was asked for.
+    :param passes: those that are not refused all the same.
+    """
+
+    code: int
+    message: Callable[[Seen], str]
+    passes: Callable[[Request], bool] = lambda request: False
+
+    async def apply(self, request: Request, handler: Handler) -> Response:
+        if self.passes(request):
+            return await handler(request)
+        return ApiFault(self.code, _REASONS[self.code], self.message(Seen.of(request))).response()
+
+
+@dataclass(frozen=True)
+class Edited:
+    """The server gets the request with another body, as if a mutating rule had changed it."""
+
+    edit: Callable[[Any], None]
+    dry_runs: bool = True
+
+    async def apply(self, request: Request, handler: Handler) -> Response:
+        if request.parameter("dryRun") and not self.dry_runs:
+            return await handler(request)
+        body = json.loads(request.body)
+        self.edit(body)
+        changed = Request(request.method, request.path, request.query, request.headers, json.dumps(body).encode())
+        return await handler(changed)
+
+
+class Obstacles:
+    """A middleware; rules are put up and taken down from outside the loop.
+
+    :param user: who sent a request.
+    """
+
+    def __init__(self, user: Callable[[Request], str]) -> None:
+        self._user = user
+        self._everybody: list[Rule] = []
+        self._manager: list[Rule] = []
+        self._scripts = Faults(), Faults()
+        self.standing: dict[str, Callable[[], None]] = {}
+        """What stands until it is replaced: by name, what takes it down."""
+
+    def add(self, fault: Fault, *, manager_only: bool = False, **where: Any) -> Callable[[], None]:
+        """Put a fault up; the function that is given takes it down, once or several times.
+
+        :param where: which requests; see :class:`~fivespot.testing.faults.Rule` and :class:`Obstacle`.
+        """
+        rules = self._manager if manager_only else self._everybody
+        rule = Obstacle(fault, **where)
+        rules.append(rule)
+        self._renew()
+
+        def down() -> None:
+            rules[:] = [each for each in rules if each is not rule]
+            self._renew()
+
+        return down
+
+    @contextmanager
+    def put(self, fault: Fault, *, manager_only: bool = False, **where: Any) -> Iterator[Callable[[], None]]:
+        """The same inside a scope."""
+        down = self.add(fault, manager_only=manager_only, **where)
+        try:
+            yield down
+        finally:
+            down()
+
+    async def __call__(self, request: Request, handler: Handler) -> Response:
+        everybody, manager = self._scripts
+
+        async def go_on(request: Request) -> Response:
+            return await everybody(request, handler)
+
+        return await (manager(request, go_on) if self._user(request) == MANAGER_USER else go_on(request))
+
+    def _renew(self) -> None:
+        # Replaced as a whole: a request on another thread sees the one or the other.
+        self._scripts = Faults(*self._everybody), Faults(*self._manager)
