@@ -24,11 +24,22 @@ from .model import Child, Known, Slot, Snapshot
 from .plan import CreateChildren, DeleteChildren, DeleteMachine, Notice, Plan, Want
 from .wait import child_in
 
-__all__ = ["Refused", "apply_refusal", "apply_trouble", "build_status", "display_only", "phase_notices"]
+__all__ = [
+    "Refused",
+    "apply_refusal",
+    "apply_trouble",
+    "build_status",
+    "display_only",
+    "mirror_only",
+    "phase_notices",
+]
 
 _MESSAGE_LIMIT: Final = 1024
 _SHOWING: Final = (PROVIDER_NOT_READY, PROVIDER_UNREADABLE)
 _DISPLAY_FIELDS: Final = ("message", "providerGeneration", "lastTransitionTime")
+_MIRRORING: Final = (Phase.ACTIVE.value, Phase.SHUTTING_DOWN.value)
+_MIRRORED: Final = ("message", "nodeRef", "providerID", "ready")
+_TELLING: Final = (ConditionType.READY, ConditionType.RECONCILING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +140,19 @@ def _message(plan: Plan) -> str:
 def display_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """A3: whether nothing but shown values of the provider differ, which is written at most every few minutes."""
     return old.get("phase") == new.get("phase") and _without_display(old) == _without_display(new)
+
+
+def mirror_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """B5.2: whether nothing but what mirrors a Machine on its way differs, which Cluster API reports in quick steps.
+
+    What people and tools wait for is more than that: a phase, a reason, the status of a condition but of MachineReady,
+    and MachineReady when it becomes true.
+    """
+    if new.get("phase") not in _MIRRORING or not new.get("machineRef"):
+        return False
+    if new.get("ready") is True and old.get("ready") is not True:
+        return False
+    return _without_mirror(old) == _without_mirror(new)
 
 
 def phase_notices(s: Snapshot, plan: Plan, new: Mapping[str, Any]) -> list[Notice]:
@@ -318,6 +342,16 @@ def _without_display(status: Mapping[str, Any]) -> dict[str, Any]:
     conditions = bare.get("conditions")
     if isinstance(conditions, list):
         bare["conditions"] = [_without_words(entry) for entry in conditions if isinstance(entry, Mapping)]
+    return bare
+
+
+def _without_mirror(status: Mapping[str, Any]) -> dict[str, Any]:
+    bare = {name: value for name, value in _without_display(status).items() if name not in _MIRRORED}
+    bare["conditions"] = [
+        {name: value for name, value in entry.items() if name != "message" or entry.get("type") not in _TELLING}
+        for entry in bare.get("conditions") or ()
+        if isinstance(entry, Mapping) and entry.get("type") != ConditionType.MACHINE_READY
+    ]
     return bare
 
 

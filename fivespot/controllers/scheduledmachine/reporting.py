@@ -18,7 +18,7 @@ from .memory import StatusMemory
 from .metrics import MachineMetrics
 from .model import Snapshot
 from .plan import Notice, Plan
-from .report import build_status, display_only, phase_notices
+from .report import build_status, display_only, mirror_only, phase_notices
 from .sources import SCHEDULED_MACHINES
 from .timings import Timings
 
@@ -42,11 +42,11 @@ class Reporter:
         self._metrics = metrics
         self._timings = timings
         # Small memories of this process; each entry goes with its object.
-        self._displayed: dict[Key, float] = {}
+        self._written: dict[Key, float] = {}
         self._overdue: dict[Key, str] = {}
 
     def forget(self, key: Key) -> None:
-        self._displayed.pop(key, None)
+        self._written.pop(key, None)
         self._overdue.pop(key, None)
         self._metrics.forget(key)
         self._plans.forget(CONTROLLER, key)
@@ -76,7 +76,7 @@ class Reporter:
         new = build_status(s, plan)
         change = merge_diff(s.memory.raw, new)
         if change and not self._settings.dry_run:
-            held = self._display_wait(key, s.memory, new)
+            held = self._wait_to_write(key, s.memory, plan, new)
             if held > 0:
                 wake = held if wake is None else min(wake, held)
             else:
@@ -91,7 +91,7 @@ class Reporter:
         except NotFoundError:
             return
         self._metrics.reported(s, plan)
-        self._displayed[key] = self._clock.monotonic()
+        self._written[key] = self._clock.monotonic()
         if plan.phase.value != s.memory.phase:
             _log.info(
                 "phase changed",
@@ -101,12 +101,18 @@ class Reporter:
                 why=plan.message,
             )
 
-    def _display_wait(self, key: Key, memory: StatusMemory, new: dict[str, Any]) -> float:
-        """A3: seconds that a change of shown values alone still has to wait."""
-        last = self._displayed.get(key)
-        if last is None or not display_only(memory.raw, new):
+    def _wait_to_write(self, key: Key, memory: StatusMemory, plan: Plan, new: dict[str, Any]) -> float:
+        """A3, B5.2: seconds since the last write that a change of what is only shown still has to wait."""
+        last = self._written.get(key)
+        if last is None:
             return 0.0
-        return last + self._timings.display_interval - self._clock.monotonic()
+        if display_only(memory.raw, new):
+            interval = self._timings.display_interval
+        elif not plan.steps and not plan.notices and mirror_only(memory.raw, new):
+            interval = self._timings.mirror_interval
+        else:
+            return 0.0
+        return last + interval - self._clock.monotonic()
 
     def _seconds_to(self, s: Snapshot, plan: Plan) -> float | None:
         waits = []

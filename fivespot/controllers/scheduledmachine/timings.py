@@ -25,6 +25,7 @@ class Timings:
     unresolved_recheck: float = 60.0  # A8: a rate alert needs an evaluation per minute
     unresolved_jitter: float = 0.2  # A8: +-20 %, so that thousands do not meet
     display_interval: float = 300.0  # A3: a change of shown values alone
+    mirror_interval: float = 1.0  # B5.2: a change of what mirrors the Machine on its way alone
     unreadable_report: float = 30.0  # A15: a restart reports nothing
     refusal_base: float = 30.0  # B1.7
     refusal_cap: float = 300.0  # B1.7

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import pytest
 
 from fivespot.contract import Reading
+from fivespot.controllers.scheduledmachine.machine import MachineView
+from fivespot.controllers.scheduledmachine.report import mirror_only
 from fivespot.runtime.objects import merge_diff
 from unit.controllers.build import (
     BOOTSTRAP,
@@ -17,6 +22,7 @@ from unit.controllers.build import (
     machine,
     machine_ref,
     memory,
+    ready_machine,
     ref,
     snapshot,
     status,
@@ -43,3 +49,73 @@ def test_b4_5_the_references_go_with_the_machine() -> None:
     assert not set(REFERENCES) & set(written)
     alive = snapshot(UP, machine=machine(), children=adopted()[:1], memory=stored)
     assert set(judged(alive)[1]) & set(REFERENCES) == {"bootstrapRef"}, "a machine that stays may lose one too"
+
+
+# What mirrors a Machine on its way ------------------------------------------------------------------------------
+
+
+def mirrors(first: MachineView, second: MachineView) -> bool:
+    """Whether going from one Machine to the other is a change of what mirrors it alone."""
+    old = judged(snapshot(UP, machine=first))[1]
+    new = judged(snapshot(UP, machine=second, memory=memory(old)))[1]
+    assert merge_diff(old, new)
+    return mirror_only(old, new)
+
+
+def test_b5_2_what_cluster_api_reports_of_a_machine_on_its_way_may_wait() -> None:
+    begun = machine(ready_reason="NotReady", ready_message="* NodeHealthy: waiting")
+    for further in (
+        machine(ready_reason="NotReady", ready_message="* InfrastructureReady: waiting"),
+        machine(ready_reason="NodeNotReady"),
+        machine(provider_id="x://1", ready_reason="NotReady", ready_message="* NodeHealthy: waiting"),
+        machine(provider_id="x://1", node="node-1"),
+    ):
+        assert mirrors(begun, further)
+
+
+def test_b5_2_that_a_machine_is_ready_and_that_it_no_longer_is_waits_for_nothing() -> None:
+    assert not mirrors(machine(), ready_machine())
+    assert not mirrors(ready_machine(), ready_machine(ready=False))
+
+
+def test_b5_2_while_a_machine_goes_its_readiness_is_mirrored_like_the_rest() -> None:
+    going = snapshot(DOWN, machine=ready_machine(deleting=True), memory=memory(machineRef=machine_ref()))
+    old = judged(going)[1]
+    for later in (machine(deleting=True, ready_reason="Deleting"), machine(deleting=True)):
+        new = judged(snapshot(DOWN, machine=later, memory=memory(old)))[1]
+        assert merge_diff(old, new)
+        assert mirror_only(old, new)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda stored: stored.update(phase="Error"),
+        lambda stored: stored.update(phase="ShuttingDown"),
+        lambda stored: stored.update(observedGeneration=4),
+        lambda stored: stored.update(inSchedule=False),
+        lambda stored: stored.update(nextCleanup=at(minutes=1)),
+        lambda stored: stored.update(replacements={"count": 1}),
+        lambda stored: stored["machineRef"].update(uid="m-2"),
+        lambda stored: stored.pop("machineRef"),
+        lambda stored: stored.pop("bootstrapRef"),
+        lambda stored: stored["conditions"][0].update(status="True"),
+        lambda stored: stored["conditions"][0].update(reason="Paused"),
+        lambda stored: stored["conditions"][2].update(status="False"),
+        lambda stored: stored["conditions"].append({"type": "Stalled", "status": "True"}),
+        lambda stored: stored["spotSchedule"].update(active=False),
+    ],
+)
+def test_b5_2_whatever_else_changes_is_written_at_once(edit: Any) -> None:
+    old = judged(snapshot(UP, machine=machine(), children=adopted()))[1]
+    assert [entry["type"] for entry in old["conditions"][:3]] == ["Ready", "MachineReady", "SpotScheduleResolved"]
+    new = copy.deepcopy(old)
+    new["message"] = "other"
+    assert mirror_only(old, new)
+    edit(new)
+    assert not mirror_only(old, new)
+
+
+def test_b5_2_without_a_machine_nothing_is_mirrored() -> None:
+    old = judged(snapshot(DOWN))[1]
+    assert not mirror_only(old, {**old, "message": "other"})
