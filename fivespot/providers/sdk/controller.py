@@ -43,9 +43,10 @@ class _ProviderController(Controller):
     def __init__(self, provider: Provider[Any], context: ManagerContext) -> None:
         self._informer: Informer = context.cache.informer(provider.resource)
         looking = Looking(context.cache, provider.reads, self._read_changed) if provider.reads else None
+        reconciler = ProviderReconciler(provider, self._informer, context, looking)
         super().__init__(
             provider.name,
-            ProviderReconciler(provider, self._informer, context, looking),
+            reconciler,
             clock=context.clock,
             chance=context.chance,
             workers=provider.workers,
@@ -55,7 +56,7 @@ class _ProviderController(Controller):
             queue_metrics=context.metrics.queue(provider.name),
         )
         self._wall = context.clock
-        self.watches(self._informer, predicate=_needs_a_run)
+        self.watches(self._informer, predicate=lambda change: _needs_a_run(change) and not reconciler.is_echo(change))
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from fivespot.runtime.cache import Informer
 from fivespot.runtime.manager import ManagerContext
-from fivespot.runtime.objects import Key, Object, merge_diff
+from fivespot.runtime.objects import Change, Key, Object, merge_diff
 from fivespot.runtime.reconcile import DONE, Result
 from fivespot.runtime.workqueue import Backoff
 
@@ -116,6 +116,18 @@ class ProviderReconciler(Generic[Spec]):
             requeue_after=self._sleep(key, memory, verdict, folded, base),
             phase="Active" if verdict.active else "Inactive",
         )
+
+    def is_echo(self, change: Change) -> bool:
+        """Whether a change shows nothing but what is being written, because its event has overtaken the answer.
+
+        If somebody else wrote the same, our write fails for it, and the key runs again.
+        """
+        memory = self._memory.get(change.key)
+        if memory is None or memory.sent is None:
+            return False
+        head, prepared = change.head, memory.prepared
+        same = (head.uid, head.generation, head.deleting) == (prepared.uid, prepared.generation, False)
+        return same and not merge_diff(change.object.decode_as(_body).status or {}, memory.sent)
 
     # One run -----------------------------------------------------------------------------------------------------
 
@@ -266,10 +278,16 @@ class ProviderReconciler(Generic[Spec]):
 
         def current() -> bool:
             newest = self._informer.get(key)
-            return newest is not None and newest.head.version == obj.head.version
+            if newest is None or newest.head.version != obj.head.version:
+                return False
+            memory.sent = wanted
+            return True
 
-        if not await self._writer.write(key, obj, change, current):
-            return Written.OUTDATED
+        try:
+            if not await self._writer.write(key, obj, change, current):
+                return Written.OUTDATED
+        finally:
+            memory.sent = None
         return Written.WORDS if words else Written.YES
 
     # Waiting -----------------------------------------------------------------------------------------------------

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from .deciding import Prepared
 from .verdict import Verdict
@@ -47,6 +48,7 @@ class Memory:
     :ivar troubled: how decisions fail, and since when on the monotonic clock; None while they do not.
     :ivar failures: how many have failed one after another.
     :ivar words: writes of mere words that are allowed, and when that was counted.
+    :ivar sent: the status that is on its way to the server.
     :ivar held: whether other words for what is told already wait to be written.
     """
 
@@ -57,6 +59,7 @@ class Memory:
     failures: int = 0
     words: tuple[float, float] = (WORDS_AT_ONCE, 0.0)
     held: bool = False
+    sent: Mapping[str, Any] | None = None
 
     def decided(self, active: bool, since: datetime) -> None:
         """There is a verdict. :param since: since when, if it is another one than before."""

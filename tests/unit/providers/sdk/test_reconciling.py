@@ -413,6 +413,35 @@ async def test_an_asynchronous_provider_is_asked_at_its_interval_and_remembers_w
     assert stage.told() == ["Busy", "Idle"]
 
 
+async def test_the_event_of_its_own_write_that_overtakes_the_answer_asks_nobody_and_others_do(stage: Stage) -> None:
+    """A real server often tells its watchers first."""
+    world, answer = World(), stage._answer
+
+    async def later(request: Any) -> Any:
+        answered = answer(request)
+        await asyncio.sleep(1 if request.method == "PATCH" else 0)
+        return answered
+
+    stage.request = later  # type: ignore[method-assign]
+    async with on_stage(stage, world.provider(poll=3600.0)):
+        stage.apply(GAUGES, "load", {})
+        await asyncio.sleep(10)
+        assert (len(world.asked), len(stage.writes)) == (1, 1)
+        # While its write is on its way and the watchers know: another status, and an edit.
+        stage.put(GAUGES, "load", status={"active": True})
+        await asyncio.sleep(0.5)
+        assert len(world.asked) == 2
+        stage.put(GAUGES, "load", status={**stage.status(GAUGES, "load"), "note": "theirs"})
+        await asyncio.sleep(5)
+        assert len(world.asked) == 3
+        stage.put(GAUGES, "load", status={"active": True})
+        await asyncio.sleep(0.5)
+        stage.apply(GAUGES, "load", {"source": "elsewhere"})
+        await asyncio.sleep(5)
+        assert len(world.asked) == 5
+        assert stage.status(GAUGES, "load")["observedGeneration"] == 2
+
+
 async def test_what_it_said_is_known_after_a_restart_but_not_what_an_override_said(stage: Stage) -> None:
     world = World()
     world.load = 0.9
