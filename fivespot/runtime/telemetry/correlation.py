@@ -1,7 +1,8 @@
 """Which events are worth a write: series, a spam filter per object, and a bounded list of what is to be written.
 
 Pure: instants come in as arguments. The rules are those of the field's event correlators: repeats of one event become
-a series (events.k8s.io/v1 ``series``), and one object gets 25 new events at once and one more every five minutes.
+a series (events.k8s.io/v1 ``series``), events that differ in nothing but their words become one series once they are
+many, and one object gets 25 new events at once and one more every five minutes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import heapq
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -23,6 +24,9 @@ EventType = Literal["Normal", "Warning"]
 _NOTE_BYTES = 1024
 _WORD = 128
 """Longest note, and longest reason, action and instance, that the API server takes (validation of events.k8s.io)."""
+
+_COMBINED = "(combined from similar events): "
+"""What people know from the field's own components."""
 
 _NAME = 253
 _SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
@@ -49,6 +53,9 @@ class EventLimits:
         repeats is one write.
     :param heartbeat: seconds between two later writes of one series.
     :param series: seconds without a repeat after which the next one starts a new event.
+    :param similar: events of one object, type, reason and action, in different words, that are told one by one; the
+        next ones count in one series, whose note has the words of the first of them.
+    :param similar_window: seconds without such an event after which they are told one by one again.
     :param pending: records that may wait for a write; more are dropped.
     :param remembered: series, objects and tokens remembered, each; the ones seen longest ago are forgotten first.
     :param attempts: how often one write is tried.
@@ -59,6 +66,8 @@ class EventLimits:
     settle: float = 1.0
     heartbeat: float = 300.0
     series: float = 360.0
+    similar: int = 10
+    similar_window: float = 600.0
     pending: int = 10_000
     remembered: int = 4096
     attempts: int = 5
@@ -90,10 +99,12 @@ class Fresh:
 class Record:
     """One Event object, existing or to be created, and what of it the server knows.
 
+    :ivar key: of the series it is; None for an event with a token, which is no series.
     :ivar count: times the event happened; ``written`` is the count that the server has, 0 before the create.
     """
 
     event: Fresh
+    key: Hashable
     name: str
     created: datetime
     last: datetime
@@ -149,11 +160,18 @@ class _Bucket:
 
 
 @dataclass(slots=True)
+class _Similar:
+    told: int
+    at: float
+
+
+@dataclass(slots=True)
 class Correlator:
     """Takes events in, gives out the records to write, at most as many as the limits allow."""
 
     limits: EventLimits = field(default_factory=EventLimits)
     _series: OrderedDict[Hashable, Record] = field(default_factory=OrderedDict)
+    _similar: OrderedDict[Hashable, _Similar] = field(default_factory=OrderedDict)
     _buckets: OrderedDict[ObjectRef, _Bucket] = field(default_factory=OrderedDict)
     _once: OrderedDict[tuple[str, str], None] = field(default_factory=OrderedDict)
     _heap: list[tuple[float, int, Record]] = field(default_factory=list)
@@ -181,18 +199,22 @@ class Correlator:
             if token in self._once:
                 self._once.move_to_end(token)
                 return Outcome.REPEATED
-            outcome = self._queue(event, event_name(event.regarding.name, _digest(*token)), at, now)
+            outcome = self._queue(event, None, event_name(event.regarding.name, _digest(*token)), at, now)
             if outcome is Outcome.QUEUED:
                 _remember(self._once, token, None, self.limits.remembered)
             return outcome
-        record = self._series.get(event)
-        if record is not None and at - record.last_at <= self.limits.series:
-            self._series.move_to_end(event)
-            record.count += 1
-            record.last, record.last_at = now, at
-            self._schedule_repeat(record, at)
+        if self._repeats(event, at, now):
             return Outcome.COUNTED
-        return self._queue(event, event_name(event.regarding.name, unique()), at, now)
+        kind = (event.regarding, event.type, event.reason, event.action)
+        similar = self._similar_to(kind, at)
+        name = event_name(event.regarding.name, unique())
+        if similar.told >= self.limits.similar:
+            if self._repeats(kind, at, now):
+                return Outcome.COUNTED
+            return self._queue(replace(event, message=_COMBINED + event.message), kind, name, at, now)
+        outcome = self._queue(event, event, name, at, now)
+        similar.told += outcome is Outcome.QUEUED
+        return outcome
 
     def next_due(self) -> float | None:
         """The instant of the earliest write, or None when nothing waits."""
@@ -238,8 +260,8 @@ class Correlator:
             self._unwritten -= 1
         if record.event.once:
             self._once.pop((record.event.regarding.uid or str(record.event.regarding), record.event.once), None)
-        elif self._series.get(record.event) is record:
-            del self._series[record.event]
+        elif self._series.get(record.key) is record:
+            del self._series[record.key]
 
     def vanished(self, record: Record, at: float, unique: str) -> None:
         """The Event is gone (the server keeps events for an hour): the series goes on in a new object."""
@@ -249,15 +271,36 @@ class Correlator:
         self._unwritten += 1
         self._push(record, at)
 
-    def _queue(self, event: Fresh, name: str, at: float, now: datetime) -> Outcome:
+    def _repeats(self, key: Hashable, at: float, now: datetime) -> bool:
+        """Count one more of a series, if it goes on."""
+        record = self._series.get(key)
+        if record is None or at - record.last_at > self.limits.series:
+            return False
+        self._series.move_to_end(key)
+        record.count += 1
+        record.last, record.last_at = now, at
+        self._schedule_repeat(record, at)
+        return True
+
+    def _similar_to(self, kind: Hashable, at: float) -> _Similar:
+        found = self._similar.get(kind)
+        if found is None or at - found.at > self.limits.similar_window:
+            found = _Similar(0, at)
+            _remember(self._similar, kind, found, self.limits.remembered)
+        else:
+            self._similar.move_to_end(kind)
+            found.at = at
+        return found
+
+    def _queue(self, event: Fresh, key: Hashable, name: str, at: float, now: datetime) -> Outcome:
         if len(self._heap) >= self.limits.pending:
             return Outcome.FULL
         if not self._spend(event.regarding, at):
             return Outcome.SPAM
-        record = Record(event, name, now, now, at)
+        record = Record(event, key, name, now, now, at)
         self._unwritten += 1
-        if not event.once:
-            _remember(self._series, event, record, self.limits.remembered)
+        if key is not None:
+            _remember(self._series, key, record, self.limits.remembered)
         self._push(record, at)
         return Outcome.QUEUED
 

@@ -72,8 +72,10 @@ class Bench:
             limits=limits,
         )
 
-    def event(self, message: str = "m", *, ref: ObjectRef = WEB, once: str = "") -> None:
-        self.recorder.event(ref, type="Normal", reason="ScheduleActive", message=message, once=once)
+    def event(
+        self, message: str = "m", *, ref: ObjectRef = WEB, once: str = "", reason: str = "ScheduleActive"
+    ) -> None:
+        self.recorder.event(ref, type="Normal", reason=reason, message=message, once=once)
 
     def shown(self, *names: str) -> tuple[float, ...]:
         """The values of metrics without labels."""
@@ -140,7 +142,7 @@ async def test_recording_works_while_nothing_writes_and_memory_stays_bounded() -
 async def test_too_many_different_events_of_one_object_are_counted_as_dropped() -> None:
     bench = Bench(FakeServer())
     for number in range(40):
-        bench.event(f"message {number}")
+        bench.event(reason=f"Reason{number}")
     assert bench.dropped("spam") == 15
 
 
