@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from fivespot.runtime import (
     DONE,
     Change,
+    ChangeType,
     Controller,
     Informer,
     Key,
@@ -20,9 +21,12 @@ from fivespot.runtime import (
     Resource,
     Result,
     TerminalError,
+    any_of,
     ensure_finalizer,
+    generation_or_metadata_changed,
     merge_diff,
     merge_patch,
+    not_own,
     remove_finalizer,
 )
 
@@ -45,6 +49,8 @@ from .views import (
 __all__ = ["Provider", "Waits"]
 
 _BY_CLUSTER = "cluster"
+_MATTERS = any_of(not_own, generation_or_metadata_changed)
+"""Nothing follows from the echo of a status that was written here."""
 
 Script = TypeVar("Script", bound=LifeScript)
 
@@ -109,10 +115,10 @@ class Provider(Generic[Script]):
         self.objects.add_index(_BY_CLUSTER, _cluster_names)
         self._script = script
         self.controller: Controller = context.controller(resource.kind.lower(), self)
-        self.controller.watches(self.objects)
+        self.controller.watches(self.objects, predicate=_MATTERS)
         kinds = context.cache.kinds
         self._machines: KindSource = self.controller.watches_kind(
-            kinds, MACHINE_KIND, context.cache.informer, self._referred
+            kinds, MACHINE_KIND, context.cache.informer, self._referred, _spec_changed
         )
         self._clusters: KindSource = self.controller.watches_kind(
             kinds, CLUSTER_KIND, context.cache.informer, self._in_cluster
@@ -227,6 +233,12 @@ class Provider(Generic[Script]):
 
     def _in_cluster(self, change: Change) -> Iterable[Key]:
         return [obj.key for obj in self.objects.by_index(_BY_CLUSTER, str(change.key))]
+
+
+def _spec_changed(change: Change) -> bool:
+    """Whether a Machine changed in what a provider looks at: not its status, nor what its owners note on it."""
+    old = change.old
+    return old is None or change.type is not ChangeType.MODIFIED or read_machine(old) != read_machine(change.object)
 
 
 def _cluster_names(change: Change) -> Iterable[str]:
