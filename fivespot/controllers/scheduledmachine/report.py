@@ -139,7 +139,9 @@ def _message(plan: Plan) -> str:
 
 def display_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """A3: whether nothing but shown values of the provider differ, which is written at most every few minutes."""
-    return old.get("phase") == new.get("phase") and _without_display(old) == _without_display(new)
+    # Most changes differ in one of these, and the rest costs more.
+    same = old.get("phase") == new.get("phase") and old.get("message") == new.get("message")
+    return same and _without_display(old) == _without_display(new)
 
 
 def mirror_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -150,7 +152,7 @@ def mirror_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """
     if new.get("phase") not in _MIRRORING or not new.get("machineRef"):
         return False
-    if new.get("ready") is True and old.get("ready") is not True:
+    if old.get("phase") != new.get("phase") or (new.get("ready") is True and old.get("ready") is not True):
         return False
     return _without_mirror(old) == _without_mirror(new)
 

@@ -109,12 +109,17 @@ def own_spec_changed(change: Change) -> bool:
 
 
 def kept_part_changed(change: Change) -> bool:
-    """Whether the part of an object that is kept, or its owners, labels or deletion, changed by another hand."""
-    return not _reported_already(change) and schedule_changed(change)
+    """Whether the part of an object that is kept, its owners, labels or deletion changed by another hand."""
+    if _reported_already(change):
+        return False
+    old = change.old
+    if change.type is not ChangeType.MODIFIED or old is None:
+        return True
+    return old.raw != change.object.raw or _belongs(old.head) != _belongs(change.head)
 
 
 def schedule_changed(change: Change) -> bool:
-    """The same, whoever changed it: a provider that runs in this process writes its verdicts as we write ours."""
+    """Whether a schedule changed, whoever did it: a provider in this process writes its verdicts as we write ours."""
     old = change.old
     if change.type is not ChangeType.MODIFIED or old is None:
         return True
@@ -126,7 +131,12 @@ def child_changed(change: Change) -> bool:
     if _reported_already(change):
         return False
     old = change.old
-    return change.type is not ChangeType.MODIFIED or old is None or _meta(old.head) != _meta(change.head)
+    return change.type is not ChangeType.MODIFIED or old is None or _belongs(old.head) != _belongs(change.head)
+
+
+def _belongs(head: Head) -> tuple[object, ...]:
+    """What decides whose an object is, and whether it goes: not its generation, nor the finalizers of its provider."""
+    return head.uid, head.deleting, head.labels, head.annotations, head.owners
 
 
 def _reported_already(change: Change) -> bool:
