@@ -60,6 +60,10 @@ controlplane *ARGS:
 crds:
     fivespot crds --output manifests/crds
 
+# Play random days of the whole system, about a second each (--help for options)
+simulate *ARGS:
+    @PYTHONPATH="$PYTHONPATH:tests" exec nice python -m simulation "$@"
+
 # Measure (see benchmarks/)
 bench *ARGS:
     python -m benchmarks "$@"

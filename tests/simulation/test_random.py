@@ -1,30 +1,18 @@
 """Random days of the whole system: what must never happen does not, and in the end all is as it has to be.
 
-A bounded number of seeds by default; ``FIVESPOT_SIMULATION_SEEDS=1000`` runs more, and ``FIVESPOT_SIMULATION_SEED=17``
-runs one again.
+``./dev simulate`` plays more of them; ``FIVESPOT_SIMULATION_SEED=17`` plays one under a debugger.
 """
 
 from __future__ import annotations
-
-import os
 
 import pytest
 
 from fivespot.testing.virtual import run_virtual
 
 from .chaos import Chaos
-
-_USUAL = 6
-_FIRST = 1
+from .seeds import chosen
 
 
-def _seeds() -> list[int]:
-    one = os.environ.get("FIVESPOT_SIMULATION_SEED")
-    if one:
-        return [int(one)]
-    return list(range(_FIRST, _FIRST + int(os.environ.get("FIVESPOT_SIMULATION_SEEDS", str(_USUAL)))))
-
-
-@pytest.mark.parametrize("seed", _seeds())
+@pytest.mark.parametrize("seed", chosen())
 def test_a_random_day_breaks_no_promise_and_ends_well(seed: int) -> None:
     run_virtual(Chaos(seed).run())

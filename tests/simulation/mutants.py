@@ -1,0 +1,301 @@
+"""Faults in the product, each as small as one that a person would make; the witness has to see them all.
+
+Every one takes a :class:`pytest.MonkeyPatch` and replaces a decision, a precondition or a write of the shipped code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from fivespot.api import names
+from fivespot.contract import Belief, Resolved, believe
+from fivespot.controllers.scheduledmachine import act, children, controller, decide_down, decide_up, observe, reporting
+from fivespot.controllers.scheduledmachine import decide as deciding
+from fivespot.controllers.scheduledmachine.decide import decide
+from fivespot.controllers.scheduledmachine.model import Snapshot
+from fivespot.controllers.scheduledmachine.plan import DeleteChildren, DeleteMachine, DropFinalizer, PatchMachine, Plan
+from fivespot.controllers.scheduledmachine.report import build_status
+from fivespot.controllers.scheduledmachine.reporting import Reporter
+from fivespot.providers.sdk import Verdict, broken_status
+from fivespot.providers.sdk import reconciler as provider_reconciler
+from fivespot.providers.sdk.deciding import Decider
+from fivespot.runtime import Object, Resource
+from fivespot.runtime.client import Client, client
+from fivespot.runtime.client.building import delete_request
+from fivespot.runtime.manager.lease import Candidate
+from fivespot.runtime.objects import merge_patch, rfc3339
+from fivespot.runtime.reconcile import ensure_finalizer, remove_finalizer
+
+from .promises import Promise
+
+__all__ = ["MUTANTS", "Mutant"]
+
+Mutant = Callable[[pytest.MonkeyPatch], None]
+
+
+def _plans(patch: pytest.MonkeyPatch, change: Callable[[Snapshot, Plan], Plan]) -> None:
+    """Change what is decided."""
+    patch.setattr(controller, "decide", lambda s: change(s, decide(s)))
+
+
+def unresolved_is_inactive(patch: pytest.MonkeyPatch) -> None:
+    def forget(reading: Any, *rest: Any, **more: Any) -> Belief:
+        found = believe(reading, *rest, **more)
+        return found if isinstance(reading, Resolved) else replace(found, active=False, may_begin=True)
+
+    patch.setattr(deciding, "believe", forget)
+
+
+def disabled_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    want = deciding._want
+
+    def ignore(s: Snapshot, belief: Belief) -> Any:
+        return want(replace(s, spec=replace(s.spec, enabled=True)), belief)
+
+    patch.setattr(deciding, "_want", ignore)
+
+
+def grace_is_skipped(patch: pytest.MonkeyPatch) -> None:
+    grace = decide_down._grace
+
+    def skip(s: Snapshot, *rest: Any) -> Plan:
+        return grace(replace(s, spec=replace(s.spec, grace=timedelta(0))), *rest)
+
+    patch.setattr(decide_down, "_grace", skip)
+
+
+def brake_is_off(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(decide_up, "_brake", lambda s, replaced: None)
+
+
+def everything_is_ours(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(observe, "child_is_ours", lambda *_, **__: True)
+
+
+def children_are_not_marked(patch: pytest.MonkeyPatch) -> None:
+    build = children.build_embedded
+
+    def forget(*rest: Any) -> dict[str, Any]:
+        body = build(*rest)
+        del body["metadata"]["annotations"][names.ANNOTATION_UID]
+        return body
+
+    patch.setattr(act, "build_embedded", forget)
+
+
+def machines_are_made_twice(patch: pytest.MonkeyPatch) -> None:
+    create = act.Actor._create
+
+    async def twice(self: act.Actor, s: Snapshot, obj: Object, step: Any, machines: Resource, *rest: Any) -> None:
+        await create(self, s, obj, step, machines, *rest)
+        body = children.build_machine(obj.decode(), machines.version)
+        body["metadata"]["name"] += "-again"
+        # Two that share what they are made from would fight over it for ever.
+        body["metadata"]["annotations"][names.ANNOTATION_PAUSED] = "true"
+        await self._client.create(machines, body)
+
+    patch.setattr(act.Actor, "_create", twice)
+
+
+def finalizer_is_left_out(patch: pytest.MonkeyPatch) -> None:
+    async def skip(client: Any, resource: Resource, obj: Any, finalizer: str) -> Any:
+        return obj
+
+    patch.setattr(controller, "ensure_finalizer", skip)
+
+
+def finalizer_goes_first(patch: pytest.MonkeyPatch) -> None:
+    def let_go(s: Snapshot, plan: Plan) -> Plan:
+        return replace(plan, steps=(DropFinalizer(),), ask=None) if s.head.deleting else plan
+
+    _plans(patch, let_go)
+
+
+def everything_goes_at_once(patch: pytest.MonkeyPatch) -> None:
+    def at_once(s: Snapshot, plan: Plan) -> Plan:
+        going = any(isinstance(step, DeleteMachine) for step in plan.steps)
+        return replace(plan, steps=(*plan.steps, DeleteChildren(s.ours))) if going and s.ours else plan
+
+    _plans(patch, at_once)
+
+
+def leftovers_are_left(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(decide_down, "_leftovers", decide_down._settled)
+
+
+def drain_has_no_end(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(children, "drain_settings", lambda seconds, version: ({}, {}))
+
+
+def killed_machines_are_drained(patch: pytest.MonkeyPatch) -> None:
+    def drain(s: Snapshot, plan: Plan) -> Plan:
+        return replace(plan, steps=tuple(step for step in plan.steps if not isinstance(step, PatchMachine)))
+
+    _plans(patch, drain)
+
+
+def pause_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Snapshot, "paused", False)
+
+
+def leader_leads_for_ever(patch: pytest.MonkeyPatch) -> None:
+    confirm = Candidate._confirm
+
+    def stay(self: Candidate, renewed: str, sent_at: float) -> None:
+        confirm(self, renewed, sent_at)
+        self.lead_until = math.inf
+
+    patch.setattr(Candidate, "_confirm", stay)
+    patch.setattr(Candidate, "ours", property(lambda self: self.claimed))
+
+
+def deletes_go_by_name(patch: pytest.MonkeyPatch) -> None:
+    def bare(*rest: Any, **more: Any) -> Any:
+        return replace(delete_request(*rest, **more), body=None)
+
+    patch.setattr(client, "delete_request", bare)
+
+
+def status_is_written_blindly(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(reporting, "merge_patch", lambda change, head: merge_patch(change))
+
+
+def spec_is_edited(patch: pytest.MonkeyPatch) -> None:
+    async def edit(client: Client, resource: Resource, obj: Any, finalizer: str) -> Any:
+        obj = await ensure_finalizer(client, resource, obj, finalizer)
+        return await client.patch(resource, obj.key, merge_patch({"spec": {"priority": 60}}, obj.head))
+
+    patch.setattr(controller, "ensure_finalizer", edit)
+
+
+def schedules_are_deleted_too(patch: pytest.MonkeyPatch) -> None:
+    switches = Resource(names.PROVIDER_GROUP, names.PROVIDER_VERSION, "manualschedules", "ManualSchedule")
+
+    async def remove_both(client: Client, resource: Resource, obj: Any, finalizer: str) -> Any:
+        found = await client.get(switches, obj.key)
+        await client.delete(switches, obj.key, uid=found.head.uid)
+        return await remove_finalizer(client, resource, obj, finalizer)
+
+    patch.setattr(act, "remove_finalizer", remove_both)
+
+
+def _verdicts(patch: pytest.MonkeyPatch, *, ahead: timedelta, wake: timedelta) -> None:
+    """Have schedules read another time, and wake at another one."""
+    decide = Decider.decide_now
+
+    def shifted(self: Decider[Any], prepared: Any, at: datetime, context: Any) -> Any:
+        found = decide(self, prepared, at + ahead, context)
+        if not isinstance(found, Verdict) or found.until is None:
+            return found
+        return replace(found, until=found.until + wake)
+
+    patch.setattr(Decider, "decide_now", shifted)
+
+
+def schedules_open_early(patch: pytest.MonkeyPatch) -> None:
+    _verdicts(patch, ahead=timedelta(minutes=2), wake=timedelta(minutes=-2))
+
+
+def schedules_open_late(patch: pytest.MonkeyPatch) -> None:
+    _verdicts(patch, ahead=timedelta(0), wake=timedelta(minutes=2))
+
+
+def no_verdict_is_inactive(patch: pytest.MonkeyPatch) -> None:
+    def closed(*rest: Any, **more: Any) -> dict[str, Any]:
+        return {**broken_status(*rest, **more), "active": False}
+
+    patch.setattr(provider_reconciler, "broken_status", closed)
+
+
+def kill_switch_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    want = deciding._want
+
+    def ignore(s: Snapshot, belief: Belief) -> Any:
+        return want(replace(s, spec=replace(s.spec, kill_switch=False)), belief)
+
+    patch.setattr(deciding, "_want", ignore)
+
+
+def timers_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Reporter, "_seconds_to", lambda *_: None)
+
+
+def _status(patch: pytest.MonkeyPatch, change: Callable[[Snapshot, dict[str, Any]], None]) -> None:
+    """Change what is reported."""
+
+    def changed(s: Snapshot, plan: Plan) -> dict[str, Any]:
+        status = build_status(s, plan)
+        change(s, status)
+        return status
+
+    patch.setattr(reporting, "build_status", changed)
+
+
+def every_machine_is_ready(patch: pytest.MonkeyPatch) -> None:
+    _status(patch, lambda s, status: status.update(ready=True))
+
+
+def no_machine_is_ready(patch: pytest.MonkeyPatch) -> None:
+    _status(patch, lambda s, status: status.update(ready=False))
+
+
+def every_phase_is_final(patch: pytest.MonkeyPatch) -> None:
+    _status(patch, lambda s, status: status.update(phase="Active" if status["inSchedule"] else "Inactive"))
+
+
+def times_follow_the_clock(patch: pytest.MonkeyPatch) -> None:
+    def move(s: Snapshot, status: dict[str, Any]) -> None:
+        for condition in status["conditions"]:
+            condition["lastTransitionTime"] = rfc3339(s.now)
+
+    _status(patch, move)
+
+
+def status_is_always_written(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(reporting, "merge_diff", lambda old, new: new)
+
+
+def status_has_a_clock(patch: pytest.MonkeyPatch) -> None:
+    _status(patch, lambda s, status: status.update(message=f"looked at {s.now:%H:%M}"))
+    patch.setattr(Reporter, "_seconds_to", lambda *_: 60.0)
+
+
+MUTANTS: tuple[tuple[Mutant, Promise, int], ...] = (
+    (machines_are_made_twice, Promise.ONE_MACHINE, 2),
+    (disabled_is_ignored, Promise.WANTED, 2),
+    (unresolved_is_inactive, Promise.GRACE, 10),
+    (grace_is_skipped, Promise.GRACE, 2),
+    (brake_is_off, Promise.BRAKE, 4),
+    (everything_is_ours, Promise.FOREIGN, 2),
+    (children_are_not_marked, Promise.MARKED, 2),
+    (finalizer_is_left_out, Promise.FINALIZER_FIRST, 2),
+    (finalizer_goes_first, Promise.FINALIZER_LAST, 1),
+    (everything_goes_at_once, Promise.ORDER, 2),
+    (drain_has_no_end, Promise.DRAIN, 2),
+    (killed_machines_are_drained, Promise.DRAIN, 4),
+    (leftovers_are_left, Promise.FINALIZER_LAST, 1),
+    (pause_is_ignored, Promise.PAUSED, 5),
+    (leader_leads_for_ever, Promise.LEASE, 1),
+    (deletes_go_by_name, Promise.PRECONDITION, 2),
+    (status_is_written_blindly, Promise.PRECONDITION, 2),
+    (spec_is_edited, Promise.SPEC, 2),
+    (schedules_are_deleted_too, Promise.RIGHTS, 2),
+    (schedules_open_early, Promise.EARLY, 2),
+    (no_verdict_is_inactive, Promise.EARLY, 2),
+    (schedules_open_late, Promise.LATE, 3),
+    (kill_switch_is_ignored, Promise.WANTED, 2),
+    (timers_are_forgotten, Promise.LATE, 2),
+    (every_machine_is_ready, Promise.TRUTH, 2),
+    (every_phase_is_final, Promise.TRUTH, 2),
+    (times_follow_the_clock, Promise.TIMES, 2),
+    (status_is_always_written, Promise.EMPTY, 2),
+    (no_machine_is_ready, Promise.SETTLED, 5),
+    (status_has_a_clock, Promise.REST, 3),
+)
+"""Each fault, what it breaks, and a usual seed whose day shows it."""

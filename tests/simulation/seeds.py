@@ -1,0 +1,17 @@
+"""Which random days the tests play, and how one of them is played."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+__all__ = ["USUAL", "chosen"]
+
+USUAL: Final = (1, 2, 3, 4, 5, 10)
+"""Of each crew of managers two, and days that show the faults of ``test_witness.py``."""
+
+
+def chosen() -> tuple[int, ...]:
+    """The usual ones, or the one that ``FIVESPOT_SIMULATION_SEED`` names."""
+    one = os.environ.get("FIVESPOT_SIMULATION_SEED")
+    return (int(one),) if one else USUAL
