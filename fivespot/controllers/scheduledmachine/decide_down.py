@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from fivespot.api import Phase, Reason, names
-from fivespot.contract import Belief
+from fivespot.contract import Belief, Unreadable
 
 from .children import EXCLUDE_DRAIN, EXCLUDE_VOLUMES
 from .instants import read_instant, whole_second
@@ -72,6 +72,17 @@ def _must_not_begin(s: Snapshot, belief: Belief, want: Want) -> bool:
     return on_its_account and not belief.may_begin and s.memory.shutdown_requested is None
 
 
+def _not_read_yet(s: Snapshot, want: Want) -> bool:
+    """A15, B5.3: whether the schedule may be readable in a moment, as after a start.
+
+    What was held for the time of a restart may be long over, and a Machine that is deleted on its account is one that
+    is wanted.
+    """
+    reading = s.world.reading
+    soon = isinstance(reading, Unreadable) and s.unreadable_for < s.timings.unreadable_report
+    return want is Want.INACTIVE and soon
+
+
 def _grace(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Plan:
     """B1.9, B1.20, B1.21: grace counts from when down was first wanted."""
     if _must_not_begin(s, belief, want):
@@ -87,6 +98,8 @@ def _grace(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Pla
         grace = max(grace, timedelta(seconds=s.timings.reference_grace))
     due = begun + grace
     if not grace or due <= s.now:
+        if _not_read_yet(s, want):
+            return replace(unreadable(s, _base(s, belief, want, machine)), shutdown_requested=begun)
         return (_braked if s.deletion_wait > 0 else _delete)(s, belief, want, machine, begun)
     if never_resolved:
         notices = (_unresolved_notice(s, machine, due),)

@@ -84,7 +84,8 @@ def test_a15_a_forbidden_list_begins_nothing_reports_nothing_at_first_and_delays
         disabled.edit(enabled=False)
         closing.edit(gracefulShutdownTimeout="0s")
         for scene, phase in ((killed, "Terminated"), (disabled, "Disabled"), (closing, "Inactive")):
-            eventually(lambda scene=scene: scene.child(MACHINES) is None, what=f"{scene.name} is gone")  # type: ignore[misc]
+            # The schedule gets half a minute to become readable before a shutdown that had begun goes on.
+            eventually(lambda scene=scene: scene.child(MACHINES) is None, 60, what=f"{scene.name} is gone")  # type: ignore[misc]
             if scene is not closing:
                 scene.wait_phase(phase)
         assert held.machine()["metadata"].get("deletionTimestamp") is None

@@ -217,6 +217,19 @@ def test_a15_a_shutdown_already_begun_goes_on() -> None:
     assert decide(blind(memory=early, machine=machine())).next_cleanup == NOW + timedelta(minutes=1)
 
 
+def test_b5_3_what_was_held_over_a_restart_deletes_nothing_before_the_schedule_had_time_to_be_read() -> None:
+    begun = memory(active=False, shutdownRequestedTime=at(minutes=5))
+    early = blind(0.0, memory=begun, machine=machine())
+    plan = decide(early)
+    assert (plan.steps, plan.report, plan.wake) == ((), False, NOW + timedelta(seconds=30))
+    assert decide(replace(early, world=replace(early.world, reading=UP))).phase is Phase.ACTIVE
+    assert steps(decide(replace(early, world=replace(early.world, reading=DOWN))), DeleteMachine)
+    assert steps(decide(replace(early, unreadable_for=30.0)), DeleteMachine)
+    # Nobody asks the schedule about these.
+    for changes in ({"kill_switch": True}, {"enabled": False}):
+        assert steps(decide(replace(early, spec=replace(early.spec, **changes))), DeleteMachine)
+
+
 def test_a15_a_running_machine_is_held_and_reported_only_once_it_has_lasted() -> None:
     before = memory(
         conditions=entries(
