@@ -7,6 +7,7 @@ import asyncio
 from fivespot.runtime import Key, merge_patch
 from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.clusterapi.core import MACHINES
+from fivespot.testing.faults import Latency, Rule
 from fivespot.testing.system import EmbeddedSystem
 
 from .world import SCHEDULED_MACHINES, SWITCHES, add_machine, add_switch, phases, turn
@@ -34,6 +35,8 @@ async def test_a_machine_that_is_wanted_again_survives_a_restart_after_its_grace
         await turn(system, "web", on=True)
         await client.patch(SWITCHES, Key("default", "web"), merge_patch(status), subresource="status")
         await asyncio.sleep(600)
+        # Machines are read before schedules are.
+        fivespot_cluster.faults.add(Rule(Latency(5.0), resource=SWITCHES.plural))
         async with system.manager():
             await asyncio.sleep(120)
             assert (await client.get(MACHINES, Key("default", "web"))).head.uid == machine.head.uid
