@@ -82,13 +82,12 @@ def _decode(raw: Any, path: Path, found: set[Path]) -> None:
 
 
 def encode_fields(paths: FieldSet) -> dict[str, Any]:
-    """The FieldsV1 value of a set of paths."""
-    value: dict[str, Any] = msgspec.json.decode(_encoded(frozenset(paths)))
-    return value
+    """The FieldsV1 value of a set of paths, to be read only: the same sets give the same object."""
+    return _encoded(frozenset(paths))
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _encoded(paths: frozenset[Path]) -> bytes:
+def _encoded(paths: frozenset[Path]) -> dict[str, Any]:
     root: dict[str, Any] = {}
     for path in sorted(paths):
         level = root
@@ -96,7 +95,7 @@ def _encoded(paths: frozenset[Path]) -> bytes:
             level = level.setdefault(name, {})
         level["."] = {}
     _trim(root)
-    return msgspec.json.encode(root)
+    return root
 
 
 def _trim(level: dict[str, Any]) -> None:

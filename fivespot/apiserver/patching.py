@@ -83,19 +83,29 @@ def _json_patch(current: Object, patch: Any) -> Any:
 
 
 def _copied(current: Object, patch: list[Any]) -> Object:
-    """The object with a copy of every member that the operations name, so that the others can be shared.
+    """The object with a copy of every part that the operations name, so that the others can be shared.
 
-    Copied by way of JSON: that takes a fraction of the time of a deep copy.
+    A part is a member, or a member of a member (such as the finalizers of the metadata).
     """
-    named = {
-        str(operation[pointer]).partition("/")[2].partition("/")[0].replace("~1", "/").replace("~0", "~")
-        for operation in patch
-        if isinstance(operation, dict)
-        for pointer in ("path", "from")
-        if pointer in operation
-    }
-    copies = {name: msgspec.json.decode(msgspec.json.encode(current[name])) for name in named if name in current}
-    return {**current, **copies}
+    copied = dict(current)
+    for operation in patch:
+        for pointer in ("path", "from"):
+            if isinstance(operation, dict) and pointer in operation:
+                _, *names = str(operation[pointer]).split("/")
+                outer, inner, *_ = (*(name.replace("~1", "/").replace("~0", "~") for name in names), "", "")
+                if len(names) > 1 and isinstance(current.get(outer), dict):
+                    if copied[outer] is current[outer]:
+                        copied[outer] = dict(current[outer])
+                    if inner in copied[outer] and copied[outer][inner] is current[outer].get(inner):
+                        copied[outer][inner] = _copy(current[outer][inner])
+                elif outer in current:
+                    copied[outer] = _copy(current[outer])
+    return copied
+
+
+def _copy(value: Any) -> Any:
+    # By way of JSON: that takes a fraction of the time of a deep copy.
+    return msgspec.json.decode(msgspec.json.encode(value)) if isinstance(value, dict | list) else value
 
 
 def merge(current: Any, patch: Any) -> Any:

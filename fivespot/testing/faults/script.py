@@ -125,6 +125,8 @@ class Faults:
 
     async def __call__(self, request: Request, handler: Handler) -> Response:
         """The middleware."""
+        if not self._rules:
+            return await handler(request)
         seen = Seen.of(request)
         fault = self._choose(seen)
         if fault is None:

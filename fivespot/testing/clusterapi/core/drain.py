@@ -22,6 +22,8 @@ from fivespot.runtime import (
 from fivespot.testing.clusterapi.kubelet import PODS
 from fivespot.testing.clusterapi.nodes import NODES
 
+from .facts import NodeFacts
+
 __all__ = ["drain", "to_evict"]
 
 _DRAIN_LABEL: Final = "cluster.x-k8s.io/drain"
@@ -29,14 +31,15 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 _ENDED: Final = ("Succeeded", "Failed")
 
 
-async def drain(client: Client, node: str, pods: Informer, index: str) -> str:
+async def drain(client: Client, node: NodeFacts, pods: Informer, index: str) -> str:
     """What still has to go, and why it has not, by Pod; "" when nothing has.
 
     :param index: the index of ``pods`` by the name of their Node.
     """
-    await _cordon(client, node)
+    if not node.unschedulable:
+        await _cordon(client, node)
     problems = []
-    for pod in to_evict(pods.by_index(index, node)):
+    for pod in to_evict(pods.by_index(index, node.name)):
         if pod.head.deleting:
             problems.append(f"Pod {pod.key}: deletionTimestamp set, but still not removed from the Node")
         else:
@@ -59,12 +62,10 @@ def _stays(pod: Object) -> bool:
     return status.get("phase") in _ENDED or (controller is not None and controller.kind == "DaemonSet")
 
 
-async def _cordon(client: Client, name: str) -> None:
-    key = Key("", name)
+async def _cordon(client: Client, node: NodeFacts) -> None:
+    patch = {"metadata": {"uid": node.uid}, "spec": {"unschedulable": True}}
     try:
-        node = await client.get(NODES, key)
-        if (node.decode().get("spec") or {}).get("unschedulable") is not True:
-            await client.patch(NODES, key, merge_patch({"spec": {"unschedulable": True}}, node.head))
+        await client.patch(NODES, Key("", node.name), merge_patch(patch))
     except NotFoundError:
         return
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
@@ -10,6 +10,7 @@ from fivespot.runtime import (
     DONE,
     Change,
     Controller,
+    Head,
     Informer,
     Key,
     KindSource,
@@ -71,8 +72,8 @@ class MachineCore:
         self._waits = Waits(context)
         cache = context.cache
         self._machines = cache.informer(MACHINES)
-        self._machines.add_index(_BY_PROVIDER_ID, _provider_ids)
-        self._machines.add_index(_BY_CLUSTER, _cluster_names)
+        self._machines.add_index(_BY_PROVIDER_ID, _MACHINES_BY_PROVIDER_ID)
+        self._machines.add_index(_BY_CLUSTER, _MACHINES_BY_CLUSTER)
         self._nodes = cache.informer(NODES)
         self._nodes.add_index(_BY_PROVIDER_ID, _provider_ids)
         self._pods = cache.informer(PODS)
@@ -100,46 +101,50 @@ class MachineCore:
             obj = await ensure_finalizer(self._client, MACHINES, obj, FINALIZER)
         paused = PAUSED_ANNOTATION in obj.head.annotations or (cluster or {}).get("spec", {}).get("paused") is True
         if paused:
-            facts = self._facts(obj, cluster, Found(), Found())
-            await self._write_status(obj, machine_status(facts, now=self._clock.now(), paused=True))
+            facts = self._facts(obj.head, body, cluster, External(), External())
+            await self._write_status(obj, facts, machine_status(facts, now=self._clock.now(), paused=True))
             return DONE
         spec = body["spec"]
         bootstrap = self._externals.find(key.namespace, Reference.read((spec.get("bootstrap") or {}).get("configRef")))
         infrastructure = self._externals.find(key.namespace, Reference.read(spec.get("infrastructureRef")))
         if obj.head.deleting:
-            return await self._go(obj, cluster, bootstrap, infrastructure)
-        return await self._move(obj, cluster, bootstrap, infrastructure)
+            return await self._go(obj, body, cluster, bootstrap, infrastructure)
+        return await self._move(obj, body, cluster, bootstrap, infrastructure)
 
     # Making ------------------------------------------------------------------------------------------------------
 
     async def _move(
-        self, obj: Object, cluster: Mapping[str, Any] | None, bootstrap: Found, infrastructure: Found
+        self,
+        obj: Object,
+        body: Mapping[str, Any],
+        cluster: Mapping[str, Any] | None,
+        bootstrap: Found,
+        infrastructure: Found,
     ) -> Result:
-        obj = await self._label(obj, cluster)
+        name = body["spec"]["clusterName"]
+        obj = await self._label(obj, name, cluster)
         owner = owner_reference(MACHINES, obj.head)
-        name = obj.decode()["spec"]["clusterName"]
         problems = [await self._externals.adopt(found, owner, name) for found in (bootstrap, infrastructure)]
-        bootstrap, infrastructure = (
-            replace(found, problem=found.problem or problem)
-            for found, problem in zip((bootstrap, infrastructure), problems, strict=True)
+        externals = (
+            _external(bootstrap, read_bootstrap, problems[0]),
+            _external(infrastructure, read_infrastructure, problems[1]),
         )
-        facts = self._facts(obj, cluster, bootstrap, infrastructure)
-        obj = await self._take_over(obj, facts)
-        facts = self._facts(obj, cluster, bootstrap, infrastructure)
-        await self._write_status(obj, machine_status(facts, now=self._clock.now()))
+        facts = self._facts(obj.head, body, cluster, *externals)
+        taken = await self._take_over(obj, facts)
+        if taken is not obj:
+            obj = taken
+            facts = self._facts(obj.head, obj.decode(), cluster, *externals)
+        await self._write_status(obj, facts, machine_status(facts, now=self._clock.now()))
         if facts.node is not None:
             await self._mark_node(obj, facts)
         return Result(requeue_after=bootstrap.retry or infrastructure.retry)
 
-    async def _label(self, obj: Object, cluster: Mapping[str, Any] | None) -> Object:
+    async def _label(self, obj: Object, name: str, cluster: Mapping[str, Any] | None) -> Object:
         """The label of the Cluster, and the Cluster as owner where nobody else is."""
-        body = obj.decode()
-        name = body["spec"]["clusterName"]
         metadata: dict[str, Any] = {}
         if obj.head.labels.get(CLUSTER_LABEL) != name:
             metadata["labels"] = {CLUSTER_LABEL: name}
-        owners = body["metadata"].get("ownerReferences") or []
-        if obj.head.controller is None and cluster is not None and not owners:
+        if cluster is not None and not obj.head.owners:
             about = cluster["metadata"]
             entry = {"apiVersion": CLUSTERS.api_version, "kind": "Cluster", "name": name, "uid": about["uid"]}
             metadata["ownerReferences"] = [entry]
@@ -176,18 +181,25 @@ class MachineCore:
     # Unmaking ----------------------------------------------------------------------------------------------------
 
     async def _go(
-        self, obj: Object, cluster: Mapping[str, Any] | None, bootstrap: Found, infrastructure: Found
+        self,
+        obj: Object,
+        body: Mapping[str, Any],
+        cluster: Mapping[str, Any] | None,
+        bootstrap: Found,
+        infrastructure: Found,
     ) -> Result:
         if FINALIZER not in obj.head.finalizers:
             return DONE
-        facts = self._facts(obj, cluster, bootstrap, infrastructure)
+        externals = _external(bootstrap, read_bootstrap), _external(infrastructure, read_infrastructure)
+        facts = self._facts(obj.head, body, cluster, *externals)
         step = next_step(facts, drained=False, now=self._clock.now())
         message = step.message
         if step.do is Gone.DRAIN:
             if left := self._waits.due(obj, _LOOK, self._settings.slow_look):
                 # Between two looks nothing is asked or said, whatever happens, unless the drain is called off.
                 return Result(requeue_after=left)
-            remaining = await drain(self._client, facts.node_name, self._pods, _BY_NODE)
+            assert facts.node is not None
+            remaining = await drain(self._client, facts.node, self._pods, _BY_NODE)
             if remaining:
                 message = f"{step.message}:\n{remaining}"
             else:
@@ -207,7 +219,7 @@ class MachineCore:
         if step.started:
             status["deletion"] = {**(status.get("deletion") or {}), **step.started}
         if step.do is not Gone.LET_GO:
-            obj = await self._write_status(obj, status)
+            obj = await self._write_status(obj, facts, status)
         match step.do:
             case Gone.DELETE_INFRASTRUCTURE:
                 await self._externals.delete(infrastructure)
@@ -221,20 +233,24 @@ class MachineCore:
     # Looking -----------------------------------------------------------------------------------------------------
 
     def _facts(
-        self, obj: Object, cluster: Mapping[str, Any] | None, bootstrap: Found, infrastructure: Found
+        self,
+        head: Head,
+        body: Mapping[str, Any],
+        cluster: Mapping[str, Any] | None,
+        bootstrap: External,
+        infrastructure: External,
     ) -> MachineFacts:
-        body = obj.decode()
         spec = body["spec"]
         provider_id = spec.get("providerID")
         nodes = self._nodes.by_index(_BY_PROVIDER_ID, provider_id) if provider_id else ()
         node = next(iter(nodes), None)
         about = cluster or {}
         return MachineFacts(
-            head=obj.head,
+            head=head,
             spec=spec,
             status=body.get("status") or {},
-            bootstrap=_external(bootstrap, read_bootstrap),
-            infrastructure=_external(infrastructure, read_infrastructure),
+            bootstrap=bootstrap,
+            infrastructure=infrastructure,
             node=read_node(node.decode()) if node is not None else None,
             cluster_deleting="deletionTimestamp" in about.get("metadata", {}) or cluster is None,
             control_plane=bool((about.get("spec") or {}).get("controlPlaneRef")),
@@ -245,8 +261,8 @@ class MachineCore:
         found = informer.get(key) if informer is not None else None
         return found.decode() if found is not None else None
 
-    async def _write_status(self, obj: Object, status: Mapping[str, Any]) -> Object:
-        change = merge_diff(obj.decode().get("status") or {}, status)
+    async def _write_status(self, obj: Object, facts: MachineFacts, status: Mapping[str, Any]) -> Object:
+        change = merge_diff(facts.status, status)
         if not change:
             return obj
         return await self._client.patch(
@@ -263,16 +279,28 @@ class MachineCore:
         return list(self._machines.keys_by_index(_BY_CLUSTER, str(change.key)))
 
 
-def _external(found: Found, read: Any) -> External:
+def _external(found: Found, read: Any, problem: str = "") -> External:
+    problem = found.problem or problem
     if found.obj is None or found.resource is None:
-        return External(problem=found.problem)
+        return External(problem=problem)
     external: External = read(found.contract, found.obj.head, found.obj.decode())
-    return replace(external, problem=found.problem, kind=found.resource.kind)
+    return replace(external, problem=problem, kind=found.resource.kind)
 
 
 def _provider_ids(change: Change) -> list[str]:
     value = (change.body.get("spec") or {}).get("providerID")
     return [value] if isinstance(value, str) and value else []
+
+
+def _indexed(fn: Callable[[Change], list[str]]) -> Callable[[Change], list[str] | None]:
+    """The same for an index of Machines, which a change of nothing but the status leaves as it is."""
+
+    def values(change: Change) -> list[str] | None:
+        old = change.old
+        same = old is not None and old.head.generation == change.head.generation and old.head.uid == change.head.uid
+        return None if same else fn(change)
+
+    return values
 
 
 def _cluster_names(change: Change) -> list[str]:
@@ -283,6 +311,10 @@ def _cluster_names(change: Change) -> list[str]:
 def _node_names(change: Change) -> list[str]:
     name = (change.body.get("spec") or {}).get("nodeName")
     return [name] if name else []
+
+
+_MACHINES_BY_PROVIDER_ID: Final = _indexed(_provider_ids)
+_MACHINES_BY_CLUSTER: Final = _indexed(_cluster_names)
 
 
 def build_core_machines(settings: CoreSettings, context: ManagerContext) -> Controller:
