@@ -22,7 +22,7 @@ demo *ARGS:
     @exec fivespot demo "$@"
 
 # Everything that has to pass: lint, unit tests, tests on the servers (15 minutes)
-test: lint unit contract build-controlplane server
+test: lint unit build-controlplane embedded server
 
 # Style, types, import directions (20 s)
 lint:
@@ -35,9 +35,9 @@ lint:
 unit *ARGS:
     pytest tests/unit tests/simulation -n {{ jobs }} "$@"
 
-# The contract's tests on the server in memory, in virtual time (half a minute; no control plane needed)
-contract *ARGS:
-    pytest tests/server/contract --server embedded -n {{ jobs }} --dist loadfile "$@"
+# The tests of tests/server on the server in memory, the contract's in virtual time (a minute; --long for slow ones too)
+embedded *ARGS:
+    pytest tests/server --server embedded -n {{ jobs }} --dist loadfile "$@"
 
 # Files are not put in order: those with a single test would come last, and they take longest.
 # Tests on the real control plane, those with the real Cluster API included (14 minutes)

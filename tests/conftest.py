@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +21,7 @@ from controlplane import (
     kubernetes_version,
     read_crds,
 )
-from real_only import REAL_ONLY
+from real_only import LONG, REAL_ONLY, REAL_TIME
 from support import make_namespace
 from support.embedded import RealOnly, ServedPlane
 from support.kept import begin_run, log_folder, worker_name
@@ -30,21 +30,30 @@ from support.manager import ManagerProcess, install
 REPOSITORY = Path(__file__).resolve().parents[1]
 OWN_CRDS = REPOSITORY / "manifests" / "crds"
 
-_SERVER_FIXTURES = frozenset({"control_plane", "module_control_plane", "own_control_plane"})
+_SERVER_FIXTURES = frozenset({"control_plane", "session_control_plane", "module_control_plane", "own_control_plane"})
 _FAILED = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--server embedded`` has the tests of tests/server run on the server in memory."""
+    parser.addoption("--long", action="store_true", help="on the embedded server, also what waits in real time")
     parser.addoption("--server", choices=("real", "embedded"), default="real", help="which API server to test on")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks what needs the server by what it asks for, so that nobody has to remember it."""
     if _embedded(config):
-        apart = {item for item in items if real_only(item.nodeid) and not os.environ.get("TRY_ALL")}
-        config.hook.pytest_deselected(items=list(apart))
-        items[:] = [item for item in items if item not in apart]
+        chosen = {item: None for item in items if _on_embedded(item)}
+        seen: set[str] = set()
+        for item in list(chosen):
+            if reason := reason_of(item, REAL_ONLY):
+                file = item.nodeid.partition("::")[0]
+                if reason.startswith(REAL_TIME) or (file in REAL_ONLY and file in seen):
+                    del chosen[item]
+                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+                seen.add(file)
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
     for item in items:
         if isinstance(item, pytest.Function) and _SERVER_FIXTURES & set(item.fixturenames):
             item.add_marker("server")
@@ -84,11 +93,16 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
-def real_only(nodeid: str) -> str:
-    """Why a test needs the real server; "" if it does not. A file may be listed as a whole, and a test with one of its
-    parameters."""
-    file, test = nodeid.partition("[")[0].partition("::")[0], nodeid.partition("[")[0]
-    return REAL_ONLY.get(file, "") or REAL_ONLY.get(test, "") or REAL_ONLY.get(nodeid, "")
+def _on_embedded(item: pytest.Item) -> bool:
+    """Whether a test has a run of its own there: it asks for a server, and is quick."""
+    asks = isinstance(item, pytest.Function) and bool(_SERVER_FIXTURES & set(item.fixturenames))
+    return asks and bool(reason_of(item, REAL_ONLY) or item.config.getoption("--long") or not reason_of(item, LONG))
+
+
+def reason_of(item: pytest.Item, listed: Mapping[str, str]) -> str:
+    """Why a test is in a list; "" if it is not. A file may be listed as a whole."""
+    test = item.nodeid.partition("[")[0]
+    return listed.get(test) or listed.get(test.partition("::")[0]) or ""
 
 
 @pytest.fixture(scope="session")
@@ -128,6 +142,12 @@ def own_control_plane(request: pytest.FixtureRequest) -> Iterator[Callable[..., 
 @pytest.fixture(scope="module")
 def module_control_plane(request: pytest.FixtureRequest) -> Iterator[Callable[..., ControlPlane]]:
     """The same for the tests of a module."""
+    yield from _starting(request)
+
+
+@pytest.fixture(scope="session")
+def session_control_plane(request: pytest.FixtureRequest) -> Iterator[Callable[..., ControlPlane]]:
+    """The same for the tests of several modules."""
     yield from _starting(request)
 
 
@@ -181,7 +201,7 @@ def _no_real_server(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def _refuse(plane: ControlPlane) -> None:
-    raise RealOnly("a control plane of its own: see REAL_ONLY in contract_index.py")
+    raise RealOnly("a control plane of its own: of a fixture, which knows both servers")
 
 
 def _embedded(config: pytest.Config) -> bool:

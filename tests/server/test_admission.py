@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from controlplane import Api, ApiError, ControlPlane, read_crds
+from controlplane import Api, ApiError, ControlPlane
 from fivespot.api import InvalidObject, validate, validate_spec
 from fivespot.api.machine_spec import ScheduledMachineSpec
 from fivespot.providers.timebased.spec import TimeBasedSpotScheduleSpec
@@ -23,13 +23,9 @@ ANYWHERE = "default"
 
 
 @pytest.fixture(scope="module")
-def api(request: pytest.FixtureRequest) -> Iterator[Api]:
+def api(module_control_plane: Callable[..., ControlPlane]) -> Api:
     """A server without a manager, which would write the status of what is made here."""
-    if request.config.getoption("--server") == "embedded":
-        yield request.getfixturevalue("control_plane").api
-        return
-    with ControlPlane(crds=read_crds(CRDS), controller_manager=False, audit=False) as plane:
-        yield plane.api
+    return module_control_plane(controller_manager=False, audit=False).api
 
 
 def refusal(api: Api, body: Json) -> tuple[int, dict[str, str]]:

@@ -190,10 +190,7 @@ def test_without_its_crds_the_manager_waits_and_says_so_and_works_once_they_are_
     own_control_plane: Callable[..., ControlPlane],
 ) -> None:
     plane = own_control_plane(crds=())
-    # All but the definitions.
-    for folder in ("manager/namespace.yaml", "rbac"):
-        plane.kubectl("apply", "--server-side", "-f", str(MANIFESTS / folder))
-    eventually(lambda: plane.api.find("v1", "ServiceAccount", SERVICE_ACCOUNT, SYSTEM_NAMESPACE), what="the account")
+    install(plane, definitions=False)
     path = plane.service_account_kubeconfig(SYSTEM_NAMESPACE, SERVICE_ACCOUNT)
     with begun(ManagerProcess(plane, kubeconfig=path)) as manager:
         status, text = eventually(lambda: waits_for(manager, "scheduledmachines"), 40, what="/readyz says it")

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -45,11 +45,11 @@ def leads(process: ManagerProcess) -> bool:
 
 
 @pytest.fixture(scope="module")
-def plane() -> Iterator[ControlPlane]:
+def plane(module_control_plane: Callable[..., ControlPlane]) -> ControlPlane:
     """One for this module, since its tests share one Lease and stop the server; each leaves it running."""
-    with ControlPlane(crds=read_crds(MANIFESTS / "crds"), audit=True) as found:
-        install(found)
-        yield found
+    found = module_control_plane()
+    install(found)
+    return found
 
 
 def candidate(plane: ControlPlane, name: str, *arguments: str) -> ManagerProcess:

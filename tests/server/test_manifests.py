@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from controlplane import Api, ControlPlane, KubectlFailed, read_crds
+from controlplane import Api, ControlPlane, KubectlFailed
 from support import eventually, make_namespace
 from support.machines import MACHINE, machine, schedule
 
@@ -59,13 +59,13 @@ def test_explain_shows_what_the_fields_mean(kubectl: Callable[..., str]) -> None
 
 
 @pytest.fixture(scope="module")
-def installed() -> Iterator[ControlPlane]:
+def installed(module_control_plane: Callable[..., ControlPlane]) -> ControlPlane:
     """A control plane of this module's own with everything that `kubectl apply -k manifests` installs."""
     aggregation = ["clusterrole-aggregation-controller", "validatingadmissionpolicy-status-controller"]
-    with ControlPlane(crds=read_crds(MANIFESTS / "crds"), audit=False, controllers=aggregation) as plane:
-        # The definitions exist already, created by another field manager, and are taken over.
-        plane.kubectl("apply", "--server-side", "--force-conflicts", "--validate=strict", "-k", str(MANIFESTS))
-        yield plane
+    plane = module_control_plane(audit=False, controllers=aggregation)
+    # The definitions exist already, created by another field manager, and are taken over.
+    plane.kubectl("apply", "--server-side", "--force-conflicts", "--validate=strict", "-k", str(MANIFESTS))
+    return plane
 
 
 def test_get_shows_the_columns_that_people_know(installed: ControlPlane) -> None:

@@ -21,13 +21,13 @@ NAMESPACE = "default"
 
 
 @pytest.fixture(scope="module")
-def plane() -> Iterator[ControlPlane]:
+def plane(module_control_plane: Callable[..., ControlPlane]) -> ControlPlane:
     """A control plane of this module's own, with the policy in force."""
     loose = [without_rules(definition) for definition in read_crds(MANIFESTS / "crds")]
-    with ControlPlane(crds=loose, audit=False) as plane:
-        plane.kubectl("apply", "--validate=strict", "-f", str(MANIFESTS / "admission"))
-        eventually(lambda: denial(plane.api, clusterName="") != "", what="the policy is in force")
-        yield plane
+    plane = module_control_plane(crds=loose, audit=False)
+    plane.kubectl("apply", "--validate=strict", "-f", str(MANIFESTS / "admission"))
+    eventually(lambda: denial(plane.api, clusterName="") != "", what="the policy is in force")
+    return plane
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -88,22 +88,20 @@ FINALIZER = "5spot.finos.org/scheduledmachine"
 
 
 @pytest.fixture(scope="module")
-def api() -> Iterator[Api]:
+def api(module_control_plane: Callable[..., ControlPlane]) -> Api:
     """A server that took all those objects, and after that got the definitions of today."""
-    current = read_crds(MANIFESTS / "crds")
-    with ControlPlane(
-        crds=map(without_rules, current), install_crds=False, controller_manager=False, audit=False
-    ) as plane:
-        bodies = [machine(name, NAMESPACE, **changes) for name, changes in OLD_MACHINES.items()]
-        bodies += [schedule(name, NAMESPACE, spec) for name, spec in OLD_SCHEDULES.items()]
-        bodies += [market(name, NAMESPACE, spec) for name, spec in OLD_MARKETS.items()]
-        for body in bodies:
-            body["metadata"]["finalizers"] = [FINALIZER]
-        plane.api.create_many(bodies)
-        plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(MANIFESTS / "crds"))
-        kinds = MACHINE, SCHEDULE, MARKET
-        eventually(lambda: all(_is_judged(plane.api, kind) for kind in kinds), what="the rules are in force")
-        yield plane.api
+    earlier = map(without_rules, read_crds(MANIFESTS / "crds"))
+    plane = module_control_plane(crds=earlier, install_crds=False, controller_manager=False, audit=False)
+    bodies = [machine(name, NAMESPACE, **changes) for name, changes in OLD_MACHINES.items()]
+    bodies += [schedule(name, NAMESPACE, spec) for name, spec in OLD_SCHEDULES.items()]
+    bodies += [market(name, NAMESPACE, spec) for name, spec in OLD_MARKETS.items()]
+    for body in bodies:
+        body["metadata"]["finalizers"] = [FINALIZER]
+    plane.api.create_many(bodies)
+    plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(MANIFESTS / "crds"))
+    kinds = MACHINE, SCHEDULE, MARKET
+    eventually(lambda: all(_is_judged(plane.api, kind) for kind in kinds), what="the rules are in force")
+    return plane.api
 
 
 def _is_judged(api: Api, kind: tuple[str, str]) -> bool:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from contract_index import DUE, INDEX, Later
-from real_only import REAL_ONLY
+from real_only import LONG, REAL_ONLY
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 _ROW = re.compile(r"^\| ([ABC][0-9]+(?:\.[0-9]+)?) \|", re.MULTILINE)
@@ -43,14 +43,22 @@ def test_every_entry_names_tests_that_exist() -> None:
     assert not missing
 
 
-def test_every_test_that_needs_the_real_server_exists_and_says_what_for() -> None:
+def test_every_test_with_a_reason_to_stay_on_the_real_server_exists() -> None:
     wrong = []
-    for entry, reason in REAL_ONLY.items():
+    for entry, reason in [*REAL_ONLY.items(), *LONG.items()]:
         path, _, test = entry.partition("::")
         exists = test in _tests_in(path) if test else (REPOSITORY / path).is_file()
         if not reason or not exists:
             wrong.append(entry)
     assert not wrong
+
+
+def test_servers_come_from_fixtures_which_know_both() -> None:
+    """A test that starts a control plane itself would be left out on the server in memory without being listed."""
+    files = {path.name: path.read_text() for path in sorted((REPOSITORY / "tests" / "server").rglob("*.py"))}
+    # That one is about the class.
+    del files["test_control_plane.py"]
+    assert not [name for name, text in files.items() if re.search(r"\bControlPlane\(", text)]
 
 
 def test_no_row_is_without_a_test_or_a_reason() -> None:

@@ -28,13 +28,23 @@ START_SECONDS = 40.0
 STOP_SECONDS = 35.0
 
 
-def install(plane: ControlPlane) -> None:
+def install(plane: ControlPlane, *, definitions: bool = True) -> None:
     """Apply the shipped manifests, RBAC and admission policy included, as an administrator would.
 
-    The server in memory has its definitions already, and neither rights nor admission rules.
+    The server in memory has the account already, and neither rights nor admission rules.
+
+    :param definitions: False applies only what a manager's account and rights consist of.
     """
-    if isinstance(plane, ControlPlane):
+    in_memory = not isinstance(plane, ControlPlane)
+    if in_memory:
+        return
+    if definitions:
         plane.kubectl("apply", "--server-side", "-k", str(MANIFESTS))
+        return
+    for folder in ("manager/namespace.yaml", "rbac"):
+        plane.kubectl("apply", "--server-side", "-f", str(MANIFESTS / folder))
+    account = ("v1", "ServiceAccount", SERVICE_ACCOUNT, SYSTEM_NAMESPACE)
+    eventually(lambda: plane.api.find(*account), what="the account")
 
 
 class ManagerProcess:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 
-from controlplane import ControlPlane, read_crds
-from harness import MANIFESTS, install
+from controlplane import ControlPlane
+from harness import install
 from support.providers import ProviderKind
 
 
 @pytest.fixture(scope="session")
-def plane() -> Iterator[ControlPlane]:
+def plane(session_control_plane: Callable[..., ControlPlane]) -> ControlPlane:
     """One without a manager, for all modules here: each ends the managers that it starts."""
-    with ControlPlane(crds=read_crds(MANIFESTS / "crds"), audit=True) as found:
-        install(found)
-        ProviderKind(found.api, "Played").install()
-        yield found
+    found = session_control_plane()
+    install(found)
+    ProviderKind(found.api, "Played").install()
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,10 @@ import ssl
 import subprocess
 import tempfile
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self, TypeVar
 
 from controlplane import Api, read_crds
@@ -21,8 +22,9 @@ from controlplane.audit import COMPLETE
 from controlplane.credentials import ADMIN, Credentials, write_kubeconfig
 from controlplane.ports import free_ports
 from controlplane.server import KubectlFailed
-from fivespot.apiserver import ApiServer, Handler, HttpFront, Request, Response
-from harness import MANIFESTS, SYSTEM_NAMESPACE
+from fivespot.apiserver import ApiFault, ApiServer, Handler, HttpFront, Request, Response
+from fivespot.testing.faults import HalfOpen
+from harness import MANIFESTS, SERVICE_ACCOUNT, SYSTEM_NAMESPACE
 from support.waiting import eventually
 
 from .audit import Audit
@@ -78,6 +80,7 @@ class ServedPlane:
         self.url = f"https://127.0.0.1:{self._port}"
         self._server = ApiServer(middleware=self._answer)
         self._front: HttpFront | None = None
+        self._resume: Callable[[], None]
         self._ended = asyncio.Event()
         self._entered = threading.Event()
         self._life = asyncio.run_coroutine_threadsafe(self._live(), self._loop)
@@ -88,7 +91,9 @@ class ServedPlane:
         self.install_crds(read_crds(MANIFESTS / "crds") if crds is None else crds)
         if install_crds:
             self.install_crds(definitions())
-        self.make_manager_account()
+        self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}})
+        account = {"name": SERVICE_ACCOUNT, "namespace": SYSTEM_NAMESPACE}
+        self.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
 
     def __enter__(self) -> Self:
         return self
@@ -117,6 +122,10 @@ class ServedPlane:
     @property
     def token(self) -> str:
         return self.credentials.tokens[ADMIN]
+
+    @property
+    def binaries(self) -> SimpleNamespace:
+        return SimpleNamespace(kubectl=kubectl_binary())
 
     def kubeconfig(self, path: Path, *, token: str | None = None, namespace: str | None = None) -> Path:
         user = {"token": token or self.token}
@@ -148,10 +157,6 @@ class ServedPlane:
         for path in paths:
             eventually(lambda path=path: self._served(path), what=f"{path} is served")  # type: ignore[misc]
 
-    def make_manager_account(self) -> None:
-        """The namespace and the account that the shipped manifests would make."""
-        self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}})
-
     def kubectl(
         self, *arguments: str, stdin: str | None = None, kubeconfig: Path | None = None, seconds: float = 60
     ) -> str:
@@ -177,6 +182,7 @@ class ServedPlane:
         assert front._runner is not None
         # Not by its own end, which ends the watches of the server behind it for good.
         self._call(front._runner.cleanup())
+        self.api.close()
 
     def start_apiserver(self) -> None:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -187,6 +193,13 @@ class ServedPlane:
         if self._front is not None:
             self.kill_apiserver()
         self.start_apiserver()
+
+    def pause_apiserver(self) -> None:
+        """No request is answered any more."""
+        self._resume = self.obstacles.add(HalfOpen())
+
+    def resume_apiserver(self) -> None:
+        self._resume()
 
     def copy_logs(self, folder: Path) -> None:
         """There are none."""
@@ -202,6 +215,9 @@ class ServedPlane:
             await self._ended.wait()
 
     async def _answer(self, request: Request, handler: Handler) -> Response:
+        if not self._user(request):
+            return ApiFault(401, "Unauthorized", "Unauthorized").response()
+
         async def go_on(request: Request) -> Response:
             return await self.obstacles(request, handler)
 
