@@ -55,7 +55,10 @@ INDEX: dict[str, Row] = {
     ),
     "P-W 6": Row(
         "kubernetes#123072",
-        Untested("no audit against a server that forgets events is built; what it forgot stays until a list"),
+        (
+            "tests/unit/testing/faults/test_script.py::test_an_event_that_was_lost_is_made_up_for_by_the_next_list",
+            "tests/unit/runtime/cache/test_store.py::test_a_relist_tells_of_missed_deletions_with_the_last_known_object",
+        ),
     ),
     "P-W 8": Row(
         "fabric8io/kubernetes-client#1214",
@@ -101,7 +104,13 @@ INDEX: dict[str, Row] = {
             "tests/unit/runtime/workqueue/test_backoff.py::test_jitter_spreads_waits_over_its_whole_range",
         ),
     ),
-    "P-W 16": Row("kube-rs#1576 / #1577", Untested("the runtime has no call that waits for an object to be gone")),
+    "P-W 16": Row(
+        "kube-rs#1576 / #1577",
+        (
+            "tests/simulation/test_reports.py::test_a_machine_that_went_while_nobody_looked_is_not_waited_for",
+            "tests/unit/runtime/client/test_client.py::test_deleting_what_is_gone_is_no_error_but_an_unserved_resource_is",
+        ),
+    ),
     "P-W 17": Row(
         "kr8s-org/kr8s#476",
         (
@@ -111,7 +120,9 @@ INDEX: dict[str, Row] = {
     ),
     "P-W 18": Row(
         "tomplus/kubernetes_asyncio#136, #134, #320/#321",
-        Untested("one reader of lines serves watches of every form; the rows on 410 test it"),
+        (
+            "tests/simulation/test_reports.py::test_watches_of_every_form_go_on_from_where_they_were_and_tell_nothing_twice",
+        ),
     ),
     "P-W 19": Row(
         "tomplus/kubernetes_asyncio#325",
@@ -140,7 +151,10 @@ INDEX: dict[str, Row] = {
     ),
     "P-W 26": Row(
         "nolar/kopf#980",
-        Untested("no login closes a session: credentials are read for each request; see the row on token files"),
+        (
+            "tests/unit/runtime/client/test_rotation.py::test_new_credentials_leave_live_watches_alone_and_open_the_next_ones",
+            "tests/unit/runtime/client/test_http.py::test_a_watch_refused_with_401_is_opened_again",
+        ),
     ),
     "P-W 27": Row(
         "nolar/kopf#926, kubernetes_asyncio#205, kr8s#536 (fails at 61 min), client-go#1381",
@@ -153,12 +167,21 @@ INDEX: dict[str, Row] = {
         "kubernetes-client/python#2585 (36.0)",
         (
             "tests/unit/runtime/client/test_kubeconfig.py::test_a_token",
+            "tests/unit/runtime/client/test_kubeconfig.py::test_a_token_file_that_ends_in_a_newline_and_is_relative",
+            "tests/unit/runtime/client/test_kubeconfig.py::test_a_name_and_password",
+            "tests/unit/runtime/client/test_kubeconfig.py::test_a_client_certificate_inline_or_by_file",
+            "tests/unit/runtime/client/test_kubeconfig.py::test_an_exec_plugin_that_gives_a_token",
+            "tests/unit/runtime/client/test_kubeconfig.py::test_a_valid_oidc_token_is_used_as_it_is",
             "tests/unit/runtime/client/test_kubeconfig.py::test_in_a_pod_the_service_account_is_used_and_its_token_read_again",
+            "tests/unit/runtime/client/test_kubeconfig.py::test_nobody_at_all_is_warned_about",
         ),
     ),
     "P-W 29": Row(
         "nolar/kopf#1088 (PR#1225)",
-        ("tests/server/contract/test_b3_deletion.py::test_b3_6_a_namespace_with_ten_live_machines_goes_by_itself",),
+        (
+            "tests/simulation/test_reports.py::test_a_manager_of_one_namespace_works_on_until_the_namespace_is_gone",
+            "tests/server/contract/test_b3_deletion.py::test_b3_6_a_namespace_with_ten_live_machines_goes_by_itself",
+        ),
     ),
     "P-W 30": Row(
         "kubernetes#79610, controller-runtime#2589",
@@ -217,6 +240,8 @@ INDEX: dict[str, Row] = {
     "P-Q 42": Row(
         "controller-runtime#3330, #3060",
         (
+            "tests/unit/runtime/workqueue/test_model.py::depth_counts_ready_keys_only",
+            "tests/unit/runtime/workqueue/test_model.py::metrics_agree",
             "tests/unit/runtime/workqueue/test_queue.py::test_within_a_namespace_the_highest_priority_goes_first_then_the_oldest",
             "tests/unit/runtime/workqueue/test_queue.py::test_namespaces_take_turns_whatever_their_size_and_priority",
             "tests/unit/runtime/workqueue/test_queue.py::test_metrics_tell_waits_works_and_what_is_unfinished",
@@ -290,7 +315,9 @@ INDEX: dict[str, Row] = {
     "P-Q 56": Row(
         "nolar/kopf#1212 (PR#1213)",
         (
+            "tests/simulation/test_reports.py::test_a_thousand_events_told_while_stopping_hold_nobody_up",
             "tests/unit/runtime/telemetry/test_events.py::test_recording_works_while_nothing_writes_and_memory_stays_bounded",
+            "tests/unit/runtime/telemetry/test_events.py::test_flushing_waits_for_what_the_server_has_not_heard_of_and_not_longer",
         ),
     ),
     "P-Q 57": Row(
@@ -345,6 +372,7 @@ INDEX: dict[str, Row] = {
         (
             "tests/unit/runtime/manager/test_election.py::test_a_lease_taken_by_other_hands_ends_the_work_at_the_next_renewal",
             "tests/unit/runtime/manager/test_election.py::test_never_two_leaders_whatever_the_network_does_and_one_again_when_it_is_well",
+            "tests/simulation/test_witness.py::test_a_fault_in_the_product_is_seen",
         ),
     ),
     "P-LE 69": Row(
@@ -382,7 +410,11 @@ INDEX: dict[str, Row] = {
     ),
     "P-C 75": Row(
         "zalando-incubator/kopf#75, nolar/kopf#1104",
-        ("tests/server/contract/test_b3_deletion.py::test_b3_1_nothing_is_created_before_the_finalizer_is_on_it",),
+        (
+            "tests/server/contract/test_b3_deletion.py::test_b3_1_nothing_is_created_before_the_finalizer_is_on_it",
+            "tests/server/contract/test_b3_alone.py::test_b3_3_a_deletion_that_takes_too_long_is_said_once_and_forced_only_when_asked",
+            "tests/unit/controllers/test_deletion.py::test_b3_3_the_finalizer_is_forced_off_only_when_asked_for",
+        ),
     ),
     "P-C 76": Row(
         "kubernetes#140393, #81779; nolar/kopf PR#1258",

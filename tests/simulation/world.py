@@ -39,9 +39,9 @@ async def add_schedule(system: EmbeddedSystem, name: str, **spec: Any) -> None:
     await system.cluster.client.create(SCHEDULES, body)
 
 
-async def add_switch(system: EmbeddedSystem, name: str, *, enabled: bool) -> None:
-    """A ManualSchedule in namespace ``default``."""
-    metadata = {"name": name, "namespace": "default"}
+async def add_switch(system: EmbeddedSystem, name: str, *, enabled: bool, namespace: str = "default") -> None:
+    """A ManualSchedule."""
+    metadata = {"name": name, "namespace": namespace}
     body = {"apiVersion": SWITCHES.api_version, "kind": SWITCHES.kind, "metadata": metadata}
     await system.cluster.client.create(SWITCHES, body | {"spec": {"enabled": enabled}})
 
@@ -52,9 +52,15 @@ async def turn(system: EmbeddedSystem, name: str, *, on: bool) -> None:
 
 
 async def add_machine(
-    system: EmbeddedSystem, name: str, schedule: str, *, kind: str = SCHEDULES.kind, **spec: Any
+    system: EmbeddedSystem,
+    name: str,
+    schedule: str,
+    *,
+    kind: str = SCHEDULES.kind,
+    namespace: str = "default",
+    **spec: Any,
 ) -> None:
-    """A ScheduledMachine in namespace ``default`` of Cluster ``prod``."""
+    """A ScheduledMachine of Cluster ``prod``."""
     family = system.family
     given = {
         "schedule": {"apiVersion": SCHEDULES.api_version, "kind": kind, "name": schedule},
@@ -66,7 +72,7 @@ async def add_machine(
     body = {
         "apiVersion": SCHEDULED_MACHINES.api_version,
         "kind": SCHEDULED_MACHINES.kind,
-        "metadata": {"name": name, "namespace": "default"},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": given,
     }
     await system.cluster.client.create(SCHEDULED_MACHINES, body)

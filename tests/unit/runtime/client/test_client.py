@@ -430,6 +430,10 @@ async def test_every_request_has_explicit_limits() -> None:
     await client.watch(MACHINES, version="1", server_timeout=60)
     for request in setup.transport.requests[:-1]:
         assert 0 < request.limits.connect < request.limits.read < (request.limits.total or 0) <= 60
+    # A watch goes on for as long as something comes; only silence ends it.
+    watch = setup.transport.requests[-1].limits
+    assert 0 < watch.connect < watch.read <= 90
+    assert watch.total is None
 
 
 async def test_closing_the_client_closes_the_transport() -> None:

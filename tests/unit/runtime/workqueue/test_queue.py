@@ -193,7 +193,7 @@ async def test_back_off_grows_per_key_and_forget_starts_it_anew() -> None:
 
 
 async def test_events_run_a_failing_key_at_once_but_change_neither_its_count_nor_its_deadline() -> None:
-    """java-operator-sdk#3525: busy events burned the retry budget."""
+    """java-operator-sdk#3380, #3525: busy events burned the retry budget."""
     queue = make(backoff=Backoff(base=1, jitter=0))
     runs = []
 
