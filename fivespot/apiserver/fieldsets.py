@@ -173,9 +173,18 @@ def everything(value: Any, node: Node, path: Path, found: set[Path]) -> None:
     """All paths of a value, containers included."""
     if path:
         found.add(path)
-    if is_granular(value, node):
-        for name, inner, below in parts(value, node):
-            everything(inner, below, (*path, name), found)
+    if not is_granular(value, node):
+        return
+    if isinstance(value, list):
+        for item in value:
+            everything(item, node.items or _OPEN, (*path, element(item, node)), found)
+        return
+    for name, member in value.items():
+        inner = (*path, f"f:{name}")
+        if isinstance(member, dict | list):
+            everything(member, child(node, name), inner, found)
+        else:
+            found.add(inner)
 
 
 def compare(old: Any, new: Any, node: Node) -> Changes:
@@ -213,7 +222,11 @@ def _compare_members(old: dict[str, Any], new: dict[str, Any], node: Node, path:
             continue
         if known is _ABSENT:
             everything(inner, child(node, name), (*path, f"f:{name}"), changes.added)
-        elif known != inner or type(known) is not type(inner):
+        elif known == inner and type(known) is type(inner):
+            continue
+        elif not isinstance(known, dict | list) and not isinstance(inner, dict | list):
+            changes.modified.add((*path, f"f:{name}"))
+        else:
             _compare(known, inner, child(node, name), (*path, f"f:{name}"), changes)
     for name, inner in old.items():
         if name not in new:

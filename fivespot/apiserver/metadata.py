@@ -11,7 +11,15 @@ from .schema import compile_schema, prune, validate
 from .schema.checking import show
 from .status import Cause, bad_request, internal
 
-__all__ = ["METADATA_SCHEMA", "coerce", "fresh", "keep_system_fields", "metadata_problems", "update_problems"]
+__all__ = [
+    "CHECKED",
+    "METADATA_SCHEMA",
+    "coerce",
+    "fresh",
+    "keep_system_fields",
+    "metadata_problems",
+    "update_problems",
+]
 
 _TEXT: Final = {"type": "string"}
 _TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -74,6 +82,8 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _IMMUTABLE: Final = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 _ANNOTATIONS_LIMIT: Final = 256 * 1024
+CHECKED: Final = ("annotations", "finalizers", "generateName", "labels", "name", "namespace", "ownerReferences")
+"""What :func:`metadata_problems` looks at."""
 
 
 def coerce(
@@ -90,9 +100,12 @@ def coerce(
         given = {}
     if not isinstance(given, dict):
         raise bad_request(_unhandled(kind, version, f"cannot unmarshal {show(given)} into Go struct field .metadata"))
-    new = {name: value for name, value in given.items() if before.get(name) is not value}
+    new = {name: value for name, value in given.items() if not _same(before.get(name), value)}
+    if not new:
+        body["metadata"] = given
+        return given
     prune(new, NODE, "metadata", unknown)
-    for name in [name for name in given if name not in new and before.get(name) is not given[name]]:
+    for name in [name for name in given if name not in new and not _same(before.get(name), given[name])]:
         del given[name]
     for name in [name for name, value in given.items() if value is None]:
         del given[name]
@@ -108,6 +121,11 @@ def coerce(
         del given[name]
     body["metadata"] = given
     return given
+
+
+def _same(before: Any, now: Any) -> bool:
+    """Whether a member is the very one that was there before, or the same text."""
+    return before is now or (type(now) is str and before == now and now != "")
 
 
 def _unhandled(kind: str, version: str, why: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from .cluster import Cluster, Object
 from .kinds import Kind, Served
 from .managed import Owner, track_update, with_metadata
-from .metadata import custom_name_problem, fresh, keep_system_fields, metadata_problems, update_problems
+from .metadata import CHECKED, custom_name_problem, fresh, keep_system_fields, metadata_problems, update_problems
 from .options import WriteOptions
 from .schema import ABSENT, BLOCKED, check_rules, is_blocking, validate
 from .schema.checking import alike, show
@@ -233,7 +233,9 @@ class Writer:
 
     def _validate(self, kind: Kind, served: Served, new: Object, old: Object | None) -> None:
         metadata = new["metadata"]
-        causes = _metadata_causes(kind, metadata)
+        causes: list[Cause] = []
+        if old is None or any(metadata.get(name) != old["metadata"].get(name) for name in CHECKED):
+            causes += _metadata_causes(kind, metadata)
         if old is not None:
             causes += update_problems(metadata, old["metadata"])
         if kind.custom:

@@ -41,6 +41,7 @@ class Node:
     :param defaults: whether this level or one below has a default.
     :param ruled: whether this level or one below has CEL rules.
     :param plain: whether CEL may see values of this level as they are.
+    :param scalar: the Python type whose every value is valid here; None where more has to be looked at.
     """
 
     raw: Mapping[str, Any]
@@ -70,6 +71,7 @@ class Node:
     defaults: bool = False
     ruled: bool = False
     plain: bool = False
+    scalar: type | None = None
 
     def children(self) -> Iterator[Node]:
         """The levels directly below, without junctions."""
@@ -173,7 +175,13 @@ def compile_schema(raw: Mapping[str, Any]) -> Node:
         and all(cel_name(name) == name for name in node.properties)
         and all(inner.plain for inner in below)
     )
+    limited = node.enum or node.limits or node.format or node.pattern is not None or node.int_or_string
+    if not (limited or node.all_of or node.any_of or node.one_of or node.negated is not None):
+        node.scalar = _SCALARS.get(node.type)
     return node
+
+
+_SCALARS: Final[Mapping[str, type]] = {"string": str, "boolean": bool, "integer": int}
 
 
 def _additional(raw: Any) -> Node | None:
