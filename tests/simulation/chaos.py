@@ -94,8 +94,9 @@ class Chaos:
         """Anything that should never have happened, or should have by now."""
         troubled = self._misbehaving or bool(self._crew.dead)
         since = float("inf") if troubled else self.cluster.elapsed + _RECOVERY
-        self.witness.calm = since if troubled else min(self.witness.calm, since)
-        self.witness.truth.idle.turn(self.cluster.elapsed, not _ON_MACHINES & set(self._crew.running))
+        truth = self.witness.truth
+        truth.calm = since if troubled else min(truth.calm, since)
+        truth.idle.turn(self.cluster.elapsed, not _ON_MACHINES & set(self._crew.running))
         self.witness.look()
         assert not self.witness.violations, "; ".join(self.witness.violations)
 

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-__all__ = ["LAG", "ROUNDING", "History", "Story", "seconds"]
+__all__ = ["LAG", "PROMPT", "ROUNDING", "History", "Moment", "Story", "seconds"]
 
 T = TypeVar("T")
 
 LAG = 180.0
 """Seconds by which a controller may act on what was true: a dead watch is noticed after 90, a request may be late."""
+PROMPT = 5.0
+"""The same when nothing has been in the way for long, and seconds within which a thing is done then."""
 ROUNDING = 1.5
 """Instants in status have no fractions of seconds."""
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -20,6 +22,14 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 def seconds(duration: str) -> float:
     """A duration of the spec."""
     return float(duration[:-1]) * _UNITS[duration[-1]]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """An instant, and how far behind it a controller may be."""
+
+    at: float
+    lag: float
 
 
 class History(Generic[T]):
@@ -46,16 +56,13 @@ class History(Generic[T]):
         for (begin, value), end in zip(self._turns, ends, strict=True):
             yield begin, end, value
 
-    def lately(self, at: float) -> list[T]:
+    def lately(self, moment: Moment) -> list[T]:
         """What a controller that is not too far behind may believe."""
-        return [value for begin, end, value in self.spans() if begin <= at and end >= at - LAG]
+        at, lag = moment.at, moment.lag
+        return [value for begin, end, value in self.spans() if begin <= at and end >= at - lag]
 
-    def was(self, at: float, *values: T) -> bool:
-        return any(value in values for value in self.lately(at))
-
-    def all_along(self, begin: float, end: float, value: T) -> bool:
-        """Whether it had that value from ``begin`` to ``end`` without a break."""
-        return any(first <= begin and last >= end and held == value for first, last, held in self.spans())
+    def was(self, moment: Moment, *values: T) -> bool:
+        return any(value in values for value in self.lately(moment))
 
     def __repr__(self) -> str:
         return repr(self._turns[-3:])
@@ -92,17 +99,17 @@ class Story:
         self.paused.turn(at, paused)
         self.killed.turn(at, bool(spec.get("killSwitch")))
 
-    def may_delete(self, at: float, idle: History[bool]) -> bool:
+    def may_delete(self, moment: Moment, idle: History[bool]) -> bool:
         """Killed or deleted, or down for as long as the grace lasts."""
-        return self.wanted.was(at, "killed", "deleted") or self.grace_over(at, idle)
+        return self.wanted.was(moment, "killed", "deleted") or self.grace_over(moment, idle)
 
-    def grace_over(self, at: float, idle: History[bool]) -> bool:
+    def grace_over(self, moment: Moment, idle: History[bool]) -> bool:
         """B1.21, B5.3: what happened while nobody was there is not known, so status may count on from before."""
-        least, since = min(self.grace.lately(at)), float("inf")
+        least, since = min(self.grace.lately(moment)), float("inf")
         for begin, end, state in self.wanted.spans():
             if state == "down":
                 since = min(since, begin)
-                if since + least - ROUNDING <= at and end >= at - LAG:
+                if since + least - ROUNDING <= moment.at and end >= moment.at - moment.lag:
                     return True
             elif not _unnoticed(begin, end, idle):
                 since = float("inf")

@@ -11,7 +11,7 @@ from fivespot.api import names
 from fivespot.testing.clusterapi.core import MACHINES
 from fivespot.testing.faults import Seen
 
-from .histories import ROUNDING, Story
+from .histories import ROUNDING, Moment, Story
 from .promises import Promise
 from .truth import Schedule, Truth, condition, controller, owner_of
 from .world import SCHEDULED_MACHINES
@@ -122,7 +122,7 @@ def _judge_child(write: Write, truth: Truth, foreign: set[str], *, machine: bool
         yield Promise.FOREIGN, str(write)
         return
     story = truth.stories[write.made_for]
-    if not _may_work(story, truth.at):
+    if not _may_work(story, truth.moment):
         yield Promise.PAUSED, f"{write}, paused: {story.paused}"
     deleting = "deletionTimestamp" in before["metadata"]
     if write.seen.verb == "delete" and not deleting:
@@ -136,13 +136,13 @@ def _judge_child(write: Write, truth: Truth, foreign: set[str], *, machine: bool
             yield Promise.SPEC, str(write)
 
 
-def _may_work(story: Story, at: float) -> bool:
+def _may_work(story: Story, moment: Moment) -> bool:
     """B6.2"""
-    return story.paused.was(at, False) or story.killed.was(at, True)
+    return story.paused.was(moment, False) or story.killed.was(moment, True)
 
 
 def _judge_creation(write: Write, made: Json, truth: Truth, *, machine: bool) -> Iterator[Breach]:
-    metadata, at = made["metadata"], truth.at
+    metadata, at, moment = made["metadata"], truth.at, truth.moment
     owner = controller(made) if machine else (metadata.get("annotations") or {}).get(names.ANNOTATION_UID, "")
     if owner not in truth.stories:
         yield Promise.MARKED, str(write)
@@ -151,9 +151,9 @@ def _judge_creation(write: Write, made: Json, truth: Truth, *, machine: bool) ->
     owners = {obj["metadata"]["uid"]: obj["metadata"] for obj in truth.objects(SCHEDULED_MACHINES)}
     if names.FINALIZER not in owners.get(owner, {}).get("finalizers", ()):
         yield Promise.FINALIZER_FIRST, f"{write} for {story.name}"
-    if not _may_work(story, at):
+    if not _may_work(story, moment):
         yield Promise.PAUSED, f"{write}, paused: {story.paused}"
-    if not story.wanted.was(at, "up"):
+    if not story.wanted.was(moment, "up"):
         yield Promise.WANTED, f"{write}, wanted: {story.wanted}"
     if not machine:
         return
@@ -161,7 +161,7 @@ def _judge_creation(write: Write, made: Json, truth: Truth, *, machine: bool) ->
         yield Promise.ONE_MACHINE, f"{write} for {story.name}"
     if story.lost is not None and at < story.lost + _BRAKE - ROUNDING:
         yield Promise.BRAKE, f"{write}, {at - story.lost:.1f} s after another was lost"
-    if _drain(made) not in story.drain.lately(at):
+    if _drain(made) not in story.drain.lately(moment):
         yield Promise.DRAIN, f"{write} with {_drain(made)} s, asked for: {story.drain}"
 
 
@@ -175,13 +175,13 @@ def _drain(machine: Json) -> float:
 
 
 def _judge_end(story: Story, machine: Json, truth: Truth) -> Iterator[Breach]:
-    at = truth.at
-    if not story.may_delete(at, truth.idle) and not _cannot_begin(machine, truth):
+    moment = truth.moment
+    if not story.may_delete(moment, truth.idle) and not _cannot_begin(machine, truth):
         yield Promise.GRACE, f"Machine {story.name}, wanted: {story.wanted}"
-    killed = story.wanted.was(at, "killed") and not story.wanted.was(at, "deleted")
+    killed = story.wanted.was(moment, "killed") and not story.wanted.was(moment, "deleted")
     if (
         killed
-        and not story.grace_over(at, truth.idle)
+        and not story.grace_over(moment, truth.idle)
         and _drain(machine)
         and _NO_DRAIN not in (machine["metadata"].get("annotations") or {})
     ):
@@ -234,21 +234,21 @@ def _instant(entry: Mapping[str, Any]) -> datetime:
 def _judge_own(write: Write, truth: Truth) -> Iterator[Breach]:
     before, after = write.before, write.after
     assert after is not None
-    story, at = truth.stories[after["metadata"]["uid"]], truth.at
+    story, moment = truth.stories[after["metadata"]["uid"]], truth.moment
     if write.seen.resource == SCHEDULED_MACHINES.plural:
         held = [names.FINALIZER in ((obj or {}).get("metadata", {}).get("finalizers") or ()) for obj in (before, after)]
-        if held == [True, False] and not _may_work(story, at):
+        if held == [True, False] and not _may_work(story, moment):
             yield Promise.PAUSED, f"{write}: let go, paused: {story.paused}"
         return
     status = after.get("status") or {}
     phase, reference = status.get("phase"), (status.get("machineRef") or {}).get("uid")
-    if phase in _NOTHING_LEFT and not story.left.was(at, False):
+    if phase in _NOTHING_LEFT and not story.left.was(moment, False):
         yield Promise.TRUTH, f"{story.name} is said to be {phase}, and has {story.left}"
-    if phase == "Active" and not any(story.machines.lately(at)):
+    if phase == "Active" and not any(story.machines.lately(moment)):
         yield Promise.TRUTH, f"{story.name} is said to be Active, and has no Machine"
-    if status.get("ready") and not story.ready.was(at, True):
+    if status.get("ready") and not story.ready.was(moment, True):
         yield Promise.TRUTH, f"{story.name} is said to be ready"
-    if reference and not any(reference in machines for machines in story.machines.lately(at)):
+    if reference and not any(reference in machines for machines in story.machines.lately(moment)):
         yield Promise.TRUTH, f"{story.name} names Machine {reference} of {story.machines}"
     if status.get("observedGeneration", 0) > after["metadata"]["generation"]:
         yield Promise.TRUTH, f"{story.name} has observed the future"
@@ -262,7 +262,7 @@ def _judge_verdict(write: Write, truth: Truth) -> Iterator[Breach]:
     if schedule is None:
         return
     active = (write.after.get("status") or {}).get("active")
-    says = schedule.lately(truth.start, truth.at)
+    says = schedule.lately(truth.start, truth.moment)
     if condition(write.after, "Ready") != "True":
         if active != ((write.before.get("status") or {}).get("active") or False):
             yield Promise.EARLY, f"{write}: {active} without a verdict"

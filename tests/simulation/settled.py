@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .histories import PROMPT
 from .truth import Truth, condition
 from .world import SCHEDULED_MACHINES
 
@@ -12,16 +13,14 @@ __all__ = ["late", "unsettled"]
 
 Json = dict[str, Any]
 
-PROMPT = 5.0
-"""Seconds within which a thing is done when nothing is in the way."""
 PATIENT = 900.0
-"""The same for a Machine to come back: the longest brake is ten minutes."""
+"""Seconds for a Machine to come back: the longest brake is ten minutes."""
 _SCHEDULED = {"up": "ScheduleActive", "killed": "KillSwitchActivated"}
 
 
-def late(truth: Truth, calm: float) -> Iterator[str]:
-    """What should have been done by now, had nothing been in the way since ``calm``."""
-    at = truth.at
+def late(truth: Truth) -> Iterator[str]:
+    """What should have been done by now, in calm times."""
+    at, calm, moment = truth.at, truth.calm, truth.moment
     for schedule, obj in truth.stored_schedules():
         wanted, since = schedule.now(truth.now), schedule.since(truth.start, truth.now)
         active = (obj.get("status") or {}).get("active")
@@ -30,7 +29,7 @@ def late(truth: Truth, calm: float) -> Iterator[str]:
     for obj in truth.objects(SCHEDULED_MACHINES):
         uid = obj["metadata"]["uid"]
         story, machines = truth.stories[uid], truth.machines_of(uid)
-        if story.paused.was(at, True):
+        if story.paused.was(moment, True):
             continue
         kept = any("deletionTimestamp" not in machine["metadata"] for machine in machines)
         if kept and at > max(story.due(), calm) + PROMPT:

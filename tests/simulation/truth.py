@@ -12,7 +12,7 @@ from fivespot.runtime import Resource
 from fivespot.testing.clusterapi.core import CLUSTERS, MACHINES
 from fivespot.testing.system import EmbeddedSystem
 
-from .histories import LAG, History, Story
+from .histories import LAG, PROMPT, History, Moment, Story
 from .schedules import edges, says
 from .world import SCHEDULED_MACHINES
 
@@ -44,13 +44,14 @@ class Schedule:
         last = (before[-1] - start).total_seconds() if before else float("-inf")
         return max(self.specs.since, last)
 
-    def lately(self, start: datetime, at: float) -> set[bool | None]:
+    def lately(self, start: datetime, moment: Moment) -> set[bool | None]:
         """Everything that it has said within the lag."""
         found: set[bool | None] = set()
+        at, lag = moment.at, moment.lag
         for begin, end, text in self.specs.spans():
-            if begin > at or end < at - LAG:
+            if begin > at or end < at - lag:
                 continue
-            first, last = (start + timedelta(seconds=t) for t in (max(begin, at - LAG), min(end, at)))
+            first, last = (start + timedelta(seconds=t) for t in (max(begin, at - lag), min(end, at)))
             spec = self.parsed[text]
             found |= {says(self.kind, spec, t) for t in (first, *edges(self.kind, spec, first, last))}
         return found
@@ -62,6 +63,8 @@ class Truth:
     :ivar stories: of ScheduledMachines by uid, those that are gone included.
     :ivar made: the uid of the ScheduledMachine for which a manager made an object that exists, by that one's uid.
     :ivar freed: when somebody else's object last gave back a name that a child may need.
+    :ivar calm: since when nothing has been in the way of the managers, in seconds on the cluster's clock; from then
+        on everything has to be done in time.
     :ivar idle: whether no manager works on machines, as far as whoever starts and kills them says so.
     """
 
@@ -75,12 +78,17 @@ class Truth:
         self.schedules: dict[str, Schedule] = {}
         self.made: dict[str, str] = {}
         self.freed: dict[str, float] = {}
+        self.calm = float("inf")
         self.idle: History[bool] = History()
         self.idle.turn(0.0, False)
 
     @property
     def at(self) -> float:
         return self._system.cluster.elapsed
+
+    @property
+    def moment(self) -> Moment:
+        return Moment(self.at, PROMPT if self.at > self.calm + PROMPT else LAG)
 
     @property
     def now(self) -> datetime:

@@ -21,6 +21,7 @@ from fivespot.testing.clusterapi.core import MACHINES
 from fivespot.testing.faults import Seen
 from fivespot.testing.system import EmbeddedSystem
 
+from .histories import LAG, Moment
 from .judging import Write, judge
 from .promises import Promise
 from .settled import late, unsettled
@@ -44,8 +45,6 @@ class Witness:
     :param elected: managers that may work only while they hold the Lease, by the name in their user agents.
     :ivar violations: what should never have happened.
     :ivar foreign: uids of objects that somebody else made.
-    :ivar calm: since when nothing has been in the way of the managers, in seconds on the cluster's clock; from then
-        on everything has to be done in time.
     :ivar writes: successful writes of fivespot's managers, by verb and resource.
     :ivar on_write: stands before each write of fivespot's managers, for those who want to cut it off.
     """
@@ -57,7 +56,6 @@ class Witness:
         self.truth = Truth(system, cluster.clock.now() - timedelta(seconds=cluster.elapsed), prefix)
         self.foreign: set[str] = set()
         self.violations: list[str] = []
-        self.calm = float("inf")
         self.writes: Counter[tuple[str, str]] = Counter()
         self.on_write: OnWrite | None = None
         cluster.server.cluster.store.listen(self._changed)
@@ -73,8 +71,8 @@ class Witness:
 
     def look(self) -> None:
         """Find what should have been done by now."""
-        if self.truth.at > self.calm:
-            for what in late(self.truth, self.calm):
+        if self.truth.at > self.truth.calm:
+            for what in late(self.truth):
                 self.report(Promise.LATE, what)
 
     def report(self, promise: Promise, what: str) -> None:
@@ -135,7 +133,7 @@ class Witness:
         if not machine or before is None or response.status >= 300 or "deletionTimestamp" in before["metadata"]:
             return
         story = self.truth.stories.get(controller(before))
-        if story is None or story.wanted.lately(self.truth.at) != ["up"]:
+        if story is None or story.wanted.lately(Moment(self.truth.at, LAG)) != ["up"]:
             return
         # Nobody could know of one that no status had named yet.
         reported = self.truth.find(SCHEDULED_MACHINES.group, SCHEDULED_MACHINES.plural, seen.namespace, story.name)
