@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 __all__ = ["Node", "Rule", "cel_name", "compile_schema", "go_pattern"]
 
+PythonType: TypeAlias = type[Any]
 _NO_NODES: Final[Mapping[str, Node]] = {}
 
 
@@ -71,7 +72,7 @@ class Node:
     defaults: bool = False
     ruled: bool = False
     plain: bool = False
-    scalar: type | None = None
+    scalar: PythonType | None = None
 
     def children(self) -> Iterator[Node]:
         """The levels directly below, without junctions."""
@@ -181,7 +182,7 @@ def compile_schema(raw: Mapping[str, Any]) -> Node:
     return node
 
 
-_SCALARS: Final[Mapping[str, type]] = {"string": str, "boolean": bool, "integer": int}
+_SCALARS: Final[Mapping[str, PythonType]] = {"string": str, "boolean": bool, "integer": int}
 
 
 def _additional(raw: Any) -> Node | None:
