@@ -64,6 +64,9 @@ class History(Generic[T]):
     def was(self, moment: Moment, *values: T) -> bool:
         return any(value in values for value in self.lately(moment))
 
+    def __bool__(self) -> bool:
+        return bool(self._turns)
+
     def __repr__(self) -> str:
         return repr(self._turns[-3:])
 
@@ -72,9 +75,11 @@ class History(Generic[T]):
 class Story:
     """What was wanted of one ScheduledMachine and what it had, and since when.
 
-    :ivar wanted: ``up``, ``down``, ``killed`` or ``deleted``.
+    :ivar wanted: ``up``, ``down``, ``killed`` or ``deleted``; ``either`` where the schedule gives no verdict any more
+        and its last one may not have been seen, so that a controller holds that one or the one before.
     :ivar killed: whether the kill switch was on, deleted or not.
     :ivar held: the last verdict of its schedule that was one.
+    :ivar believed: the last that a controller must have seen.
     :ivar machines: uids of the Machines that it controls.
     :ivar left: whether anything that was made for it exists.
     :ivar lost: when somebody else last deleted a Machine of its.
@@ -84,6 +89,8 @@ class Story:
     wanted: History[str] = field(default_factory=History)
     killed: History[bool] = field(default_factory=History)
     held: bool = False
+    believed: bool = False
+    verdicts: History[bool | None] = field(default_factory=History)
     grace: History[float] = field(default_factory=History)
     drain: History[float] = field(default_factory=History)
     paused: History[bool] = field(default_factory=History)
@@ -91,6 +98,23 @@ class Story:
     left: History[bool] = field(default_factory=History)
     ready: History[bool] = field(default_factory=History)
     lost: float | None = None
+
+    def hear(self, moment: Moment, verdict: bool | None, idle: History[bool]) -> None:
+        """What its schedule says from now on."""
+        if self.verdicts and (before := self.verdicts.now) is not None and before != verdict:
+            begin = self.verdicts.since
+            looked = (min(last, moment.at) - max(first, begin) for first, last, nobody in idle.spans() if not nobody)
+            if max(looked, default=0.0) >= moment.lag:
+                self.believed = before
+        self.verdicts.turn(moment.at, verdict)
+        if verdict is not None:
+            self.held = verdict
+
+    def by_schedule(self) -> str:
+        """What the schedule wants."""
+        if self.verdicts.now is None and self.held != self.believed:
+            return "either"
+        return "up" if self.held else "down"
 
     def spec(self, at: float, state: str, spec: dict[str, Any], *, paused: bool) -> None:
         self.wanted.turn(at, state)
@@ -107,7 +131,7 @@ class Story:
         """B1.21, B5.3: what happened while nobody was there is not known, so status may count on from before."""
         least, since = min(self.grace.lately(moment)), float("inf")
         for begin, end, state in self.wanted.spans():
-            if state == "down":
+            if state in ("down", "either"):
                 since = min(since, begin)
                 if since + least - ROUNDING <= moment.at and end >= moment.at - moment.lag:
                     return True

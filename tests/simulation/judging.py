@@ -153,7 +153,7 @@ def _judge_creation(write: Write, made: Json, truth: Truth, *, machine: bool) ->
         yield Promise.FINALIZER_FIRST, f"{write} for {story.name}"
     if not _may_work(story, moment):
         yield Promise.PAUSED, f"{write}, paused: {story.paused}"
-    if not story.wanted.was(moment, "up"):
+    if not story.wanted.was(moment, "up", "either"):
         yield Promise.WANTED, f"{write}, wanted: {story.wanted}"
     if not machine:
         return

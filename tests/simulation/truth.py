@@ -173,9 +173,7 @@ class Truth:
         new = uid not in self.stories
         story = self.stories.setdefault(uid, Story(obj["metadata"]["name"]))
         spec, metadata = obj["spec"], obj["metadata"]
-        verdict = self.verdict(metadata["namespace"], spec["schedule"])
-        if verdict is not None:
-            story.held = verdict
+        story.hear(self.moment, self.verdict(metadata["namespace"], spec["schedule"]), self.idle)
         if gone or "deletionTimestamp" in metadata:
             state = "deleted"
         elif spec.get("killSwitch"):
@@ -183,7 +181,7 @@ class Truth:
         elif spec.get("enabled") is False:
             state = "down"
         else:
-            state = "up" if story.held else "down"
+            state = story.by_schedule()
         cluster = self.find(CLUSTERS.group, CLUSTERS.plural, metadata["namespace"], spec["clusterName"]) or {}
         paused = bool(cluster.get("spec", {}).get("paused"))
         paused = paused or names.ANNOTATION_PAUSED in (metadata.get("annotations") or {})
