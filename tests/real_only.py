@@ -16,7 +16,6 @@ def _of(file: str, reason: str, *tests: str) -> dict[str, str]:
 
 
 REAL_ONLY: dict[str, str] = {
-    **_of("test_async_provider.py", "RBAC: the provider has an account and rights of its own"),
     **_of("test_policy.py", "admission policies"),
     **_of(
         "contract/test_a_hostile.py",
@@ -44,11 +43,6 @@ REAL_ONLY: dict[str, str] = {
         "test_b5_1_a_flip_reaches_the_first_creation_without_waiting_for_a_poll",
     ),
     **_of(
-        "contract/test_b8_operators.py",
-        "RBAC: roles of one namespace",
-        "test_b8_2_one_namespace_with_roles_alone_is_served_and_no_other_is_looked_at",
-    ),
-    **_of(
         "contract/test_c_scale.py",
         f"{REAL_TIME}the rates that a server reaches, and the CPU time of the manager's process",
         "test_c9_c10_thousands_rest_a_thousand_ring_at_once_and_a_broken_one_harms_nobody",
@@ -68,12 +62,6 @@ REAL_ONLY: dict[str, str] = {
         "certificates of people, and RBAC",
         "test_a_kubeconfig_that_impersonates_acts_as_whom_it_names",
         "test_a_service_account_and_a_certificate_are_known_to_the_server",
-        "test_a_watch_of_what_is_not_served_or_not_allowed_is_refused",
-    ),
-    **_of(
-        "test_conformance.py",
-        "RBAC: the kit says which right is missing",
-        "test_what_keeps_the_kit_from_looking_is_said_at_once",
     ),
     **_of(
         "test_control_plane.py",
@@ -97,7 +85,6 @@ REAL_ONLY: dict[str, str] = {
         "RBAC and admission policies: all of the manifests",
         "test_a_labelled_role_adds_kinds_of_another_group",
         "test_everything_applies_strictly_and_again_without_a_change",
-        "test_get_shows_the_columns_that_people_know",
         "test_the_policy_type_checks_against_the_definition",
         "test_the_service_account_may_do_its_work_and_no_more",
     ),
@@ -114,6 +101,7 @@ REAL_ONLY: dict[str, str] = {
 }
 
 LONG: dict[str, str] = {
+    **_of("test_async_provider.py", "intervals between questions pass in real time"),
     **_of("test_bad_input.py", "seconds for each start of the manager"),
     **_of("test_examples.py", "programs that run in real time; tests/simulation has their like in virtual time"),
     **_of("test_conformance.py", "the kit waits; tests/simulation/test_conformance.py has it in virtual time"),

@@ -24,6 +24,7 @@ from fivespot.providers.sdk import ApiModel, Context, NoVerdict, Provider, Verdi
 from fivespot.runtime import Manager, Resource, open_manager
 from support import eventually_async
 from support.outside import Outside, Say, outside
+from support.rights import grant
 
 ACCOUNT, HOME = "price-provider", "default"
 USER = f"system:serviceaccount:{HOME}:{ACCOUNT}"
@@ -66,9 +67,7 @@ def kubeconfig(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFac
     api = control_plane.api
     control_plane.install_crds([PRICE.definition()])
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": HOME}}
-    made = [account, *rbac_manifests(PRICE, name=ACCOUNT, namespace=HOME)]
-    for body in made:
-        api.create(body)
+    made = grant(api, [account, *rbac_manifests(PRICE, name=ACCOUNT, namespace=HOME)])
     yield control_plane.service_account_kubeconfig(HOME, ACCOUNT, tmp_path_factory.mktemp("price") / "kubeconfig")
     for body in made:
         api.delete(body["apiVersion"], body["kind"], body["metadata"]["name"], body["metadata"].get("namespace"))

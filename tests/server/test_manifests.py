@@ -59,12 +59,15 @@ def test_explain_shows_what_the_fields_mean(kubectl: Callable[..., str]) -> None
 
 
 @pytest.fixture(scope="module")
-def installed(module_control_plane: Callable[..., ControlPlane]) -> ControlPlane:
-    """A control plane of this module's own with everything that `kubectl apply -k manifests` installs."""
+def installed(request: pytest.FixtureRequest, module_control_plane: Callable[..., ControlPlane]) -> ControlPlane:
+    """A control plane of this module's own with everything that `kubectl apply -k manifests` installs; in memory, with
+    the definitions."""
     aggregation = ["clusterrole-aggregation-controller", "validatingadmissionpolicy-status-controller"]
-    plane = module_control_plane(audit=False, controllers=aggregation)
+    embedded = request.config.getoption("--server") == "embedded"
+    plane = module_control_plane(audit=False, **({} if embedded else {"controllers": aggregation}))
     # The definitions exist already, created by another field manager, and are taken over.
-    plane.kubectl("apply", "--server-side", "--force-conflicts", "--validate=strict", "-k", str(MANIFESTS))
+    what = ("-f", str(MANIFESTS / "crds")) if embedded else ("-k", str(MANIFESTS))
+    plane.kubectl("apply", "--server-side", "--force-conflicts", "--validate=strict", *what)
     return plane
 
 

@@ -19,7 +19,7 @@ from fivespot.cli.process import assemble
 from fivespot.controllers.scheduledmachine import Timings
 from fivespot.runtime.client import WATCH_LIMITS, Limits, connect
 from fivespot.runtime.clock import SystemClock, ThreadOffload, system_chance
-from harness import MANAGER_USER, MANIFESTS, SERVICE_ACCOUNT, SYSTEM_NAMESPACE, ManagerProcess, install
+from harness import MANAGER_USER, MANIFESTS, SERVICE_ACCOUNT, SYSTEM_NAMESPACE, ManagerProcess, install, install_for
 from harness.manager import START_SECONDS, STOP_SECONDS
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "SYSTEM_NAMESPACE",
     "ManagerProcess",
     "install",
+    "install_for",
     "manager_in_process",
 ]
 

@@ -5,7 +5,7 @@ On the real server by its roles; on the one in memory a script gives the same an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from controlplane import Api
@@ -56,6 +56,15 @@ def may_not_write_events(api: Api) -> None:
     role = (*_ROLE, "5spot-runtime")
     rules = [rule for rule in api.get(*role)["rules"] if rule["apiGroups"] != [group]]
     api.patch(*role, None, {"rules": rules})
+
+
+def grant(api: Api, bodies: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Create accounts with their roles; what was created. In memory there are no roles: every account may do all."""
+    rbac = _ROLE[0]
+    made = [body for body in bodies if obstacles_of(api) is None or body["apiVersion"] != rbac]
+    for body in made:
+        api.create(body)
+    return made
 
 
 def _forbid(api: Api, group: str, unknown: Callable[[str], bool] | None) -> None:

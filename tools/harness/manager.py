@@ -47,6 +47,21 @@ def install(plane: ControlPlane, *, definitions: bool = True) -> None:
     eventually(lambda: plane.api.find(*account), what="the account")
 
 
+def install_for(plane: ControlPlane, namespace: str) -> None:
+    """Apply the manifests for a manager that has rights in one namespace alone; nothing on the server in memory."""
+    in_memory = not isinstance(plane, ControlPlane)
+    if in_memory:
+        return
+    for path in (
+        "manager/namespace.yaml",
+        "rbac/service-account.yaml",
+        "rbac/leader-election.yaml",
+        "namespaced/definitions.yaml",
+    ):
+        plane.kubectl("apply", "--server-side", "-f", str(MANIFESTS / path))
+    plane.kubectl("apply", "--server-side", "-n", namespace, "-k", str(MANIFESTS / "namespaced"))
+
+
 class ManagerProcess:
     """One `fivespot manager` under the shipped ServiceAccount. Use it as a context manager, or start and stop it."""
 

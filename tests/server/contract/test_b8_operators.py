@@ -8,7 +8,7 @@ from controlplane import Api, ControlPlane
 from controlplane.audit import select
 from support import make_namespace
 from support.machines import machine
-from support.manager import MANAGER_USER, MANIFESTS, ManagerProcess, install
+from support.manager import MANAGER_USER, ManagerProcess, install, install_for
 from support.providers import ProviderKind
 from support.scene import MACHINES, Scene
 from support.waiting import eventually
@@ -58,14 +58,7 @@ def test_b8_2_one_namespace_with_roles_alone_is_served_and_no_other_is_looked_at
     plane = own_control_plane()
     api = plane.api
     mine, other = (make_namespace(api, name) for name in ("mine", "other"))
-    for path in (
-        "manager/namespace.yaml",
-        "rbac/service-account.yaml",
-        "rbac/leader-election.yaml",
-        "namespaced/definitions.yaml",
-    ):
-        plane.kubectl("apply", "--server-side", "-f", str(MANIFESTS / path))
-    plane.kubectl("apply", "--server-side", "-n", mine, "-k", str(MANIFESTS / "namespaced"))
+    install_for(plane, mine)
     played = ProviderKind(api, "Played")
     played.install()
     mark = plane.audit_log.mark()

@@ -7,7 +7,7 @@ from harness import MANAGER_USER
 
 from .obstacles import Refused
 
-__all__ = ["FORBIDDEN", "conversion_failed", "denied", "over_quota", "webhook_failed"]
+__all__ = ["FORBIDDEN", "conversion_failed", "denied", "forbidden", "over_quota", "webhook_failed"]
 
 
 def _object(seen: Seen, name: str = "") -> str:
@@ -16,13 +16,18 @@ def _object(seen: Seen, name: str = "") -> str:
     return f'{plural} "{named}"' if named else plural
 
 
-def _forbidden(seen: Seen) -> str:
-    place = f'in the namespace "{seen.namespace}"' if seen.namespace else "at the cluster scope"
-    what = f'cannot {seen.verb} resource "{seen.resource}" in API group "{seen.group}" {place}'
-    return f'{_object(seen)} is forbidden: User "{MANAGER_USER}" {what}'
+def forbidden(user: str) -> Refused:
+    """By RBAC."""
+
+    def words(seen: Seen) -> str:
+        place = f'in the namespace "{seen.namespace}"' if seen.namespace else "at the cluster scope"
+        what = f'cannot {seen.verb} resource "{seen.resource}" in API group "{seen.group}" {place}'
+        return f'{_object(seen)} is forbidden: User "{user}" {what}'
+
+    return Refused(403, words)
 
 
-FORBIDDEN = Refused(403, _forbidden)
+FORBIDDEN = forbidden(MANAGER_USER)
 """By RBAC; for the manager alone."""
 
 

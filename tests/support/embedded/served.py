@@ -1,7 +1,7 @@
 """The server in memory behind TLS on a port, in real time: for clients, kubectl and managers that are processes.
 
-It looks like :class:`controlplane.ControlPlane` to tests, credentials included. Whoever shows one is who it says, and
-may do everything.
+It looks like :class:`controlplane.ControlPlane` to tests, credentials included. Whoever shows one is who it says.
+Accounts may do everything, and people nothing: there are no roles.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from controlplane.credentials import ADMIN, Credentials, write_kubeconfig
 from controlplane.ports import free_ports
 from controlplane.server import KubectlFailed
 from fivespot.apiserver import ApiFault, ApiServer, Handler, HttpFront, Request, Response
-from fivespot.testing.faults import HalfOpen
+from fivespot.testing.faults import HalfOpen, Seen
 from harness import MANIFESTS, SERVICE_ACCOUNT, SYSTEM_NAMESPACE
 from support.waiting import eventually
 
+from .answers import forbidden
 from .audit import Audit
 from .obstacles import Obstacles
 from .plane import definitions, kubectl_binary
@@ -71,6 +72,7 @@ class ServedPlane:
         self.folder = Path(self._folder.name)
         self.credentials = Credentials(self.folder / "pki")
         self._users = {token: name for name, token in self.credentials.tokens.items()}
+        self._people: set[str] = set()
         self.audit_log = Audit(lambda: datetime.now(UTC), self._user)
         self.obstacles = Obstacles(self._user)
         self._loop = asyncio.new_event_loop()
@@ -130,6 +132,13 @@ class ServedPlane:
     def kubeconfig(self, path: Path, *, token: str | None = None, namespace: str | None = None) -> Path:
         user = {"token": token or self.token}
         return write_kubeconfig(path, url=self.url, ca_file=self.ca_file, user=user, namespace=namespace)
+
+    def user_kubeconfig(self, path: Path, user: str, *, group: str | None = None, namespace: str | None = None) -> Path:
+        """A person has a token here, in place of a certificate."""
+        token = f"token-of-{user}"
+        self._users[token] = user
+        self._people.add(user)
+        return self.kubeconfig(path, token=token, namespace=namespace)
 
     def service_account_token(self, namespace: str, name: str) -> str:
         user = f"system:serviceaccount:{namespace}:{name}"
@@ -215,10 +224,13 @@ class ServedPlane:
             await self._ended.wait()
 
     async def _answer(self, request: Request, handler: Handler) -> Response:
-        if not self._user(request):
+        user = self._user(request)
+        if not user:
             return ApiFault(401, "Unauthorized", "Unauthorized").response()
 
         async def go_on(request: Request) -> Response:
+            if user in self._people and Seen.of(request).verb:
+                return await forbidden(user).apply(request, handler)
             return await self.obstacles(request, handler)
 
         return await self.audit_log.note(request, go_on)
