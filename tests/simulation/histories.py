@@ -79,7 +79,7 @@ class Story:
         and its last one may not have been seen, so that a controller holds that one or the one before.
     :ivar killed: whether the kill switch was on, deleted or not.
     :ivar held: the last verdict of its schedule that was one.
-    :ivar believed: the last that a controller must have seen.
+    :ivar believed: the last that a controller must have seen: it had the time, or it acted on it.
     :ivar machines: uids of the Machines that it controls.
     :ivar left: whether anything that was made for it exists.
     :ivar lost: when somebody else last deleted a Machine of its.
@@ -104,7 +104,8 @@ class Story:
         if self.verdicts and (before := self.verdicts.now) is not None and before != verdict:
             begin = self.verdicts.since
             looked = (min(last, moment.at) - max(first, begin) for first, last, nobody in idle.spans() if not nobody)
-            if max(looked, default=0.0) >= moment.lag:
+            had = any(machines and last >= begin for _, last, machines in self.machines.spans())
+            if max(looked, default=0.0) >= moment.lag or (before and had):
                 self.believed = before
         self.verdicts.turn(moment.at, verdict)
         if verdict is not None:

@@ -226,8 +226,8 @@ def test_b5_3_what_was_held_over_a_restart_deletes_nothing_before_the_schedule_h
     assert steps(decide(replace(early, world=replace(early.world, reading=DOWN))), DeleteMachine)
     assert steps(decide(replace(early, unreadable_for=30.0)), DeleteMachine)
     # Nobody asks the schedule about these.
-    for changes in ({"kill_switch": True}, {"enabled": False}):
-        assert steps(decide(replace(early, spec=replace(early.spec, **changes))), DeleteMachine)
+    for spec_now in (replace(early.spec, kill_switch=True), replace(early.spec, enabled=False)):
+        assert steps(decide(replace(early, spec=spec_now)), DeleteMachine)
 
 
 def test_a15_a_running_machine_is_held_and_reported_only_once_it_has_lasted() -> None:
