@@ -680,6 +680,14 @@ INDEX: dict[str, Entries] = {
             "tests/server/contract/test_b5_downtime.py",
             "test_b5_3_missed_changes_are_made_up_for_once_and_missed_boundaries_not_replayed",
         ),
+        *_in(
+            "tests/unit/controllers/test_decide_schedule.py",
+            "test_b5_3_what_was_held_over_a_restart_deletes_nothing_before_the_schedule_had_time_to_be_read",
+        ),
+        *_in(
+            "tests/simulation/test_restart.py",
+            "test_a_machine_that_is_wanted_again_survives_a_restart_after_its_grace",
+        ),
     ),
     "B5.4": (
         *_in(
