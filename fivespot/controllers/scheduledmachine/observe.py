@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from fivespot.api import names
 from fivespot.contract import (
@@ -56,6 +57,12 @@ def named_kinds(
             if group_kind not in seen:
                 seen.add(group_kind)
                 yield slot, group_kind, version
+
+
+@lru_cache(maxsize=1024)
+def _read_provider(raw: bytes, name: str, generation: int) -> Reading:
+    # Thousands of machines may go by one schedule, and all of them look when it changes.
+    return read_provider(raw, name=name, generation=generation)
 
 
 class Observer:
@@ -136,7 +143,7 @@ class Observer:
         found = informer.get(Key(namespace, reference.name))
         if found is None:
             return object_missing(reference, namespace=namespace, field="spec.schedule")
-        return read_provider(found.raw, name=str(reference), generation=found.head.generation)
+        return _read_provider(found.raw, str(reference), found.head.generation)
 
     def cluster_api(self) -> ClusterApi:
         """B2.1: whether Cluster API is there, and the version of Machines to use."""
