@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from controlplane import Api
+from controlplane import Api, ControlPlane
 from controlplane.api import ApiError
 
-from .embedded import answers
+from .embedded import EmbeddedPlane, answers
 from .manager import SERVICE_ACCOUNT, SYSTEM_NAMESPACE
 from .providers import PROVIDER_GROUP
 from .refusing import obstacles_of
@@ -65,6 +65,14 @@ def grant(api: Api, bodies: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     for body in made:
         api.create(body)
     return made
+
+
+def as_account(plane: ControlPlane, namespace: str, name: str) -> Api:
+    """A client that acts as an account."""
+    given: object = plane
+    if isinstance(given, EmbeddedPlane):
+        return given.api_of(f"system:serviceaccount:{namespace}:{name}")
+    return Api(plane.url, ca_file=plane.ca_file, token=plane.service_account_token(namespace, name))
 
 
 def _forbid(api: Api, group: str, unknown: Callable[[str], bool] | None) -> None:

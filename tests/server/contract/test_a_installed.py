@@ -14,6 +14,7 @@ from controlplane.audit import STARTED, select
 from support import eventually
 from support.manager import MANAGER_USER, ManagerProcess
 from support.providers import PROVIDER_GROUP, ProviderKind, provider_crd
+from support.rights import as_account, grant
 from support.scene import Scene
 
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -259,26 +260,23 @@ def test_a14_a_third_partys_provider_needs_its_definition_its_controller_and_rig
         {"apiGroups": [PROVIDER_GROUP], "resources": [f"{plural}/status"], "verbs": ["patch"]},
     ]
     rbac = "rbac.authorization.k8s.io"
-    api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
-    api.create({"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": metadata, "rules": rules})
-    subject = {"kind": "ServiceAccount", "name": "vendor", "namespace": namespace}
     role = {"apiGroup": rbac, "kind": "Role", "name": "vendor"}
-    api.create(
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "RoleBinding",
-            "metadata": metadata,
-            "roleRef": role,
-            "subjects": [subject],
-        }
+    subject = {"kind": "ServiceAccount", "name": "vendor", "namespace": namespace}
+    binding = {"apiVersion": f"{rbac}/v1", "kind": "RoleBinding", "roleRef": role, "subjects": [subject]}
+    grant(
+        api,
+        [
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
+            {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": metadata, "rules": rules},
+            {**binding, "metadata": metadata},
+        ],
     )
     provider.create(namespace)
     scene = Scene(api, namespace, provider)
     scene.create()
     scene.wait_condition("SpotScheduleResolved", "False", "StatusActiveMissing")
-    token = control_plane.service_account_token(namespace, "vendor")
     path = f"/apis/{provider.api_version}/namespaces/{namespace}/{plural}/hours/status"
-    with Api(control_plane.url, ca_file=control_plane.ca_file, token=token) as vendor:
+    with as_account(control_plane, namespace, "vendor") as vendor:
         vendor.request("PATCH", path, {"status": {"active": True}}, content_type="application/merge-patch+json")
     scene.wait_made()
     scene.wait_condition("SpotScheduleResolved", "True", "Resolved")

@@ -21,6 +21,7 @@ import pytest
 from controlplane import Api, cluster_api_crds, kubernetes_version, read_crds, stand_in_crds
 from controlplane.audit import COMPLETE
 from controlplane.build import Binaries
+from controlplane.credentials import ADMIN
 from controlplane.server import KubectlFailed
 from fivespot.apiserver import Handler, HttpFront, Request, Response, kubeconfig, write_kubeconfig
 from fivespot.apiserver.messages import parse_query
@@ -142,6 +143,10 @@ class EmbeddedPlane:
     def audit(self, *, since: int = 0, stages: Iterable[str] = (COMPLETE,)) -> list[Json]:
         return self.audit_log.events(since=since, stages=stages)
 
+    def api_of(self, user: str) -> EmbeddedApi:
+        """The tests' client as somebody else."""
+        return EmbeddedApi(self, user_agent=user)
+
     def install_crds(self, crds: Iterable[Json]) -> None:
         for definition in crds:
             self.api.create(definition)
@@ -174,8 +179,11 @@ class EmbeddedPlane:
 
 
 def user_of(request: Request) -> str:
-    """Nobody has credentials here; managers are known by their name."""
-    return MANAGER_USER if request.header("user-agent").startswith(AGENT) else "test-admin"
+    """Nobody has credentials here: the manager is known by its name, and others say who they are."""
+    agent = request.header("user-agent")
+    if agent.startswith(AGENT):
+        return MANAGER_USER
+    return agent if agent.startswith("system:") else ADMIN
 
 
 @cache
