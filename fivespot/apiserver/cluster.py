@@ -27,13 +27,18 @@ class Cluster:
     def __init__(self, clock: Clock, ids: Ids, window: int, bookmarks: float) -> None:
         self.bookmarks = bookmarks
         self.clock = clock
+        self._told: tuple[datetime | None, str] = (None, "")
         self.ids = ids
         self.store = Store(window)
         self.registry = Registry()
 
     def now(self) -> str:
         """The time as objects show it."""
-        return timestamp(self.clock.now())
+        moment = self.clock.now()
+        if moment != self._told[0]:
+            # Virtual time stands still while much is written.
+            self._told = moment, timestamp(moment)
+        return self._told[1]
 
     def moment(self) -> datetime:
         """The time."""

@@ -126,6 +126,10 @@ def element(item: Any, node: Node) -> str:
     """
     if node.list_type == "set":
         return f"v:{show(item)}"
+    if len(node.list_keys) == 1 and isinstance(item, dict):
+        named = item.get(node.list_keys[0])
+        if type(named) is str:
+            return _keyed(node.list_keys[0], named)
     keys = {}
     for key in sorted(node.list_keys):
         value = item.get(key) if isinstance(item, dict) else None
@@ -133,6 +137,11 @@ def element(item: Any, node: Node) -> str:
             value = msgspec.json.decode(inner.default) if inner.default is not None else None
         keys[key] = value
     return f"k:{show(keys)}"
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _keyed(key: str, value: str) -> str:
+    return f"k:{show({key: value})}"
 
 
 def items_by_element(value: Any, node: Node) -> dict[str, Any]:

@@ -231,6 +231,9 @@ def lists_alike(node: Node, old: Any) -> dict[str, Any] | None:
 
 def _identity(node: Node, item: Any) -> str:
     if node.list_type == "map" and isinstance(item, dict):
+        if len(node.list_keys) == 1 and type(named := item.get(node.list_keys[0])) is str:
+            # As most lists with keys are; what is shown begins otherwise.
+            return f"={named}"
         return show({key: item.get(key) for key in node.list_keys})
     return show(item)
 
@@ -239,6 +242,8 @@ identity = _identity
 
 
 def _check_unique(value: list[Any], node: Node, path: str, causes: list[Cause]) -> None:
+    if len({_identity(node, item) for item in value}) == len(value):
+        return
     seen: set[str] = set()
     told: set[str] = set()
     for number, item in enumerate(value):

@@ -48,7 +48,7 @@ def _members(value: Any, node: Node, path: str, old: Any) -> Iterator[tuple[Any,
         before = old if isinstance(old, dict) else {}
         for name in sorted(value):
             inner = node.child(name)
-            if inner is not None:
+            if inner is not None and inner.ruled:
                 yield value[name], inner, f"{path}.{name}" if path else name, before.get(name, ABSENT)
     elif isinstance(value, list) and node.items is not None:
         known = lists_alike(node, old) or {}
