@@ -61,13 +61,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Builds the control plane before the first test, outside its time limit."""
-    needed = any(item.get_closest_marker("server") for item in session.items)
-    if needed and not session.config.option.collectonly and not _embedded(session.config):
-        try:
+    if session.config.option.collectonly or not any(item.get_closest_marker("server") for item in session.items):
+        return
+    try:
+        if not _embedded(session.config):
             build(kubernetes_version())
-            cluster_api_crds()
-        except (BuildFailed, GoUnavailable) as error:
-            pytest.exit(f"the control plane for the tests cannot be built: {error}", returncode=2)
+        cluster_api_crds()
+    except (BuildFailed, GoUnavailable) as error:
+        pytest.exit(f"the control plane for the tests cannot be built: {error}", returncode=2)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
