@@ -33,7 +33,7 @@ _START: Final = datetime(2026, 3, 2, 7, 50, tzinfo=UTC)
 _HOUR: Final = 3600.0
 _END: Final = 2 * _HOUR
 """When the last schedule has changed for the last time."""
-_STEPS: Final = 40
+_STEPS: Final = 60
 _LOOK: Final = 60.0
 _PATIENCE: Final = 2 * _HOUR
 """The longest waits of the contract: ten minutes before a replacement, five of grace, five of drain, some of each."""
@@ -82,7 +82,7 @@ class Chaos:
         for _ in range(_STEPS):
             await self._step()
             self._check()
-            await asyncio.sleep(self._random.choice((0.01, 0.3, 2.0, 20.0, 120.0, 700.0)))
+            await asyncio.sleep(self._random.choice((0.01, 0.3, 2.0, 20.0, 60.0, 120.0, 400.0)))
             self._check()
         await self._calm_down()
         await self._settle()
@@ -128,7 +128,9 @@ class Chaos:
                 await self._crew.hire("5spot-machines", partial(manager, build, name="5spot-machines"))
 
     async def _add_machine(self, name: str) -> None:
-        schedule = self._random.choice([(SWITCHES.kind, name), (SCHEDULES.kind, "hours"), (SCHEDULES.kind, "shifts")])
+        schedule = self._random.choice(
+            [(SWITCHES.kind, name)] * 3 + [(SCHEDULES.kind, "hours"), (SCHEDULES.kind, "shifts")]
+        )
         grace = self._random.choice(["0s", "30s", "2m", "5m"])
         drain = self._random.choice(["0s", "1m", "5m"])
         times = {"graceful_shutdown_timeout": grace, "node_drain_timeout": drain}
@@ -140,8 +142,10 @@ class Chaos:
 
     async def _step(self) -> None:
         name = self._random.choice(self._names)
+        if self._random.random() < 0.3:
+            await self._put_right(name)
         steps: list[tuple[int, Callable[[str], Awaitable[None]]]] = [
-            (10, self._turn),
+            (16, self._turn),
             (3, self._kill_switch),
             (4, self._enabled),
             (2, self._grace),
@@ -161,6 +165,16 @@ class Chaos:
         (step,) = self._random.choices([step for _, step in steps], [weight for weight, _ in steps])
         await step(name)
 
+    async def _put_right(self, name: str) -> None:
+        """Where all is paused, killed or gone, nothing happens any more."""
+        if await self._find(SCHEDULED_MACHINES, name) is None:
+            await self._add_machine(name)
+        elif self._random.random() < 0.5:
+            await self._patch(CLUSTERS, "prod", {"spec": {"paused": None}})
+            await self._patch(SCHEDULED_MACHINES, name, {"metadata": {"annotations": {names.ANNOTATION_PAUSED: None}}})
+        else:
+            await self._patch(SCHEDULED_MACHINES, name, {"spec": {"enabled": True, "killSwitch": False}})
+
     async def _patch(self, resource: Resource, name: str, change: dict[str, Any]) -> None:
         self._tell(f"{resource.kind} {name}: {change}")
         try:
@@ -177,10 +191,10 @@ class Chaos:
         await self._patch(SWITCHES, name, {"spec": {"enabled": None, "base": base}})
 
     async def _kill_switch(self, name: str) -> None:
-        await self._patch(SCHEDULED_MACHINES, name, {"spec": {"killSwitch": self._random.random() < 0.5}})
+        await self._patch(SCHEDULED_MACHINES, name, {"spec": {"killSwitch": self._random.random() < 0.4}})
 
     async def _enabled(self, name: str) -> None:
-        await self._patch(SCHEDULED_MACHINES, name, {"spec": {"enabled": self._random.random() < 0.6}})
+        await self._patch(SCHEDULED_MACHINES, name, {"spec": {"enabled": self._random.random() < 0.75}})
 
     async def _grace(self, name: str) -> None:
         grace = self._random.choice(["0s", "45s", "3m"])
@@ -191,7 +205,7 @@ class Chaos:
         await self._patch(SCHEDULED_MACHINES, name, {"spec": {"machineTemplate": {"labels": labels}}})
 
     async def _pause(self, name: str) -> None:
-        value = "true" if self._random.random() < 0.4 else None
+        value = "true" if self._random.random() < 0.3 else None
         change = {"metadata": {"annotations": {names.ANNOTATION_PAUSED: value}}}
         await self._patch(SCHEDULED_MACHINES, name, change)
 
@@ -223,7 +237,10 @@ class Chaos:
             await self._add_machine(name)
 
     async def _remove_or_add_schedule(self, name: str) -> None:
-        if not await self._delete(SWITCHES, name):
+        # Gone for long, nothing follows from anything.
+        if self._random.random() < 0.5 or not await self._delete(SWITCHES, name):
+            if await self._find(SWITCHES, name) is not None:
+                return
             self._tell(f"ManualSchedule {name} comes")
             await add_switch(self.system, name, enabled=self._random.random() < 0.5)
 

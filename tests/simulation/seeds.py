@@ -7,7 +7,7 @@ from typing import Final
 
 __all__ = ["USUAL", "chosen"]
 
-USUAL: Final = (1, 2, 3, 4, 5, 10)
+USUAL: Final = tuple(range(1, 7))
 """Of each crew of managers two, and days that show the faults of ``test_witness.py``."""
 
 
