@@ -13,14 +13,17 @@ import pytest
 
 from controlplane import (
     Api,
+    ApiError,
     BuildFailed,
     ControlPlane,
     GoUnavailable,
+    KubectlFailed,
     build,
     cluster_api_crds,
     kubernetes_version,
     read_crds,
 )
+from fivespot.runtime.errors import FivespotError
 from real_only import LONG, REAL_ONLY, REAL_TIME
 from support import make_namespace
 from support.embedded import RealOnly, ServedPlane
@@ -31,6 +34,9 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 OWN_CRDS = REPOSITORY / "manifests" / "crds"
 
 _SERVER_FIXTURES = frozenset({"control_plane", "session_control_plane", "module_control_plane", "own_control_plane"})
+_MISSING = (RealOnly, ApiError, FivespotError, KubectlFailed, pytest.fail.Exception)
+"""How a test fails that needs what the server in memory does not have: by a refusal, or one that does not come, and not
+by a mistake."""
 _FAILED = pytest.StashKey[bool]()
 
 
@@ -50,7 +56,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 file = item.nodeid.partition("::")[0]
                 if reason.startswith(REAL_TIME) or (file in REAL_ONLY and file in seen):
                     del chosen[item]
-                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+                item.add_marker(pytest.mark.xfail(reason=reason, strict=True, raises=_MISSING))
                 seen.add(file)
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
