@@ -76,10 +76,11 @@ class Story:
     """What was wanted of one ScheduledMachine and what it had, and since when.
 
     :ivar wanted: ``up``, ``down``, ``killed`` or ``deleted``; ``either`` where the schedule gives no verdict any more
-        and its last one may not have been seen, so that a controller holds that one or the one before.
+        and its last one may not have been seen, so that a controller may hold another.
     :ivar killed: whether the kill switch was on, deleted or not.
     :ivar held: the last verdict of its schedule that was one.
-    :ivar believed: the last that a controller must have seen: it had the time, or it acted on it.
+    :ivar believed: the last that a controller must have seen, because it had the time or acted on it, and those since
+        that it may have seen.
     :ivar machines: uids of the Machines that it controls.
     :ivar left: whether anything that was made for it exists.
     :ivar lost: when somebody else last deleted a Machine of its.
@@ -89,7 +90,7 @@ class Story:
     wanted: History[str] = field(default_factory=History)
     killed: History[bool] = field(default_factory=History)
     held: bool = False
-    believed: bool = False
+    believed: set[bool] = field(default_factory=lambda: {False})
     verdicts: History[bool | None] = field(default_factory=History)
     grace: History[float] = field(default_factory=History)
     drain: History[float] = field(default_factory=History)
@@ -106,14 +107,16 @@ class Story:
             looked = (min(last, moment.at) - max(first, begin) for first, last, nobody in idle.spans() if not nobody)
             had = any(machines and last >= begin for _, last, machines in self.machines.spans())
             if max(looked, default=0.0) >= moment.lag or (before and had):
-                self.believed = before
+                self.believed = {before}
+            else:
+                self.believed = self.believed | {before}
         self.verdicts.turn(moment.at, verdict)
         if verdict is not None:
             self.held = verdict
 
     def by_schedule(self) -> str:
         """What the schedule wants."""
-        if self.verdicts.now is None and self.held != self.believed:
+        if self.verdicts.now is None and len(self.believed) > 1:
             return "either"
         return "up" if self.held else "down"
 
