@@ -48,7 +48,7 @@ server *ARGS: build-controlplane
 e2e *ARGS: build-controlplane
     pytest tests/e2e -n {{ jobs }} --dist loadfile "$@"
 
-# Build the control plane and Cluster API once per machine (9 minutes; nothing when they are there)
+# Build the control plane, Cluster API and a Go client once per machine (11 to 14 minutes; nothing when they are there)
 build-controlplane:
     @python -m controlplane build
 

@@ -7,6 +7,7 @@ from .clusterapi import build_cluster_api
 from .clusterctl import ClusterctlFailed, build_clusterctl, clusterctl
 from .core_manager import FAST_GATES, CoreManager
 from .crds import cluster_api_crds, read_crds, stand_in_crds
+from .goprogram import CONTROLLER_RUNTIME, build_go_program
 from .gotool import GoUnavailable
 from .ports import free_ports
 from .process import ControlPlaneFailed
@@ -14,6 +15,7 @@ from .server import ControlPlane, KubectlFailed
 from .versions import cluster_api_version, kubernetes_version
 
 __all__ = [
+    "CONTROLLER_RUNTIME",
     "FAST_GATES",
     "Api",
     "ApiError",
@@ -28,6 +30,7 @@ __all__ = [
     "build",
     "build_cluster_api",
     "build_clusterctl",
+    "build_go_program",
     "cluster_api_crds",
     "cluster_api_version",
     "clusterctl",

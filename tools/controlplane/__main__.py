@@ -18,6 +18,7 @@ from . import (
     build,
     build_cluster_api,
     build_clusterctl,
+    build_go_program,
     cluster_api_crds,
     cluster_api_version,
     kubernetes_version,
@@ -54,6 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
             cluster_api_crds()
             build_cluster_api()
             build_clusterctl()
+            build_go_program()
             return 0
         return _run(
             version,
