@@ -80,6 +80,9 @@ class _ServerStream(LineStream):
         super().__init__(_SERVER, measured=isinstance(answer.body, bytes))
         self._body = answer.body
         self._idle = idle
+        self._waiting_since: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._silent = False
         self._streams = streams
         self.status = answer.status
         self.headers: Mapping[str, str] = _headers(answer)
@@ -87,6 +90,9 @@ class _ServerStream(LineStream):
     async def close(self) -> None:
         self._ended = True
         self._streams.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if not isinstance(self._body, bytes):
             self._body.close()
 
@@ -94,10 +100,33 @@ class _ServerStream(LineStream):
         if isinstance(self._body, bytes):
             block, self._body = self._body, b""
             return block
+        loop = asyncio.get_running_loop()
+        self._waiting_since = loop.time()
+        if self._timer is None:
+            self._timer = loop.call_later(self._idle, self._look)
         try:
-            return await _within(self._idle, self._body.read())
+            block = await self._body.read()
         except DisconnectedError as error:
             raise BrokenStreamError(f"{_SERVER}: {error}") from error
+        finally:
+            self._waiting_since = None
+        if self._silent:
+            raise DeadlineError(f"{_SERVER}: nothing within {self._idle:g} s")
+        return block
+
+    def _look(self) -> None:
+        """Whether the reader has waited for too long. One timer that looks again costs less than one for each block."""
+        self._timer = None
+        if self._waiting_since is None or isinstance(self._body, bytes):
+            return
+        loop = asyncio.get_running_loop()
+        left = self._waiting_since + self._idle - loop.time()
+        if left > 0:
+            self._timer = loop.call_later(left, self._look)
+            return
+        self._silent = True
+        # Which wakes the reader.
+        self._body.close()
 
 
 async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:

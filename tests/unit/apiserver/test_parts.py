@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from datetime import UTC, datetime
 from typing import Any
 
 import hypothesis.strategies as st
+import jsonpatch
+import jsonpointer
 import pytest
 from hypothesis import given, settings
 
@@ -14,12 +17,13 @@ from fivespot.apiserver.columns import human_duration
 from fivespot.apiserver.fieldsets import applied_set, compare, decode_fields, encode_fields
 from fivespot.apiserver.jsonpath import JsonPathError, find
 from fivespot.apiserver.kinds import version_priority
-from fivespot.apiserver.patching import merge
+from fivespot.apiserver.patching import JSON_PATCH, apply_patch, merge
 from fivespot.apiserver.routes import Target, resource_target
 from fivespot.apiserver.schema import apply_defaults, check_rules, compile_schema, prune, validate
 from fivespot.apiserver.schema.checking import ABSENT
 from fivespot.apiserver.schema.node import cel_name, go_pattern
 from fivespot.apiserver.schema.pack import parse_quantity
+from fivespot.apiserver.status import ApiFault
 from fivespot.apiserver.store import Collection, Entry
 
 WORDS = st.text(st.characters(codec="ascii", categories=["L"]), min_size=1, max_size=3)
@@ -381,3 +385,33 @@ def test_a_rule_that_compares_is_asked_again_when_what_was_there_before_is_anoth
     assert _broken({"in": 0}) == ["in"]
     assert _broken({"in": 0, "note": "n"}, {"in": 0}) == []
     assert _broken({"in": 0, "note": "n"}) == ["in"]
+
+
+POINTERS = (
+    st.lists(st.sampled_from(["a", "b", "x~1y", "0", "-"]), min_size=1, max_size=3).map("/".join).map("/{}".format)
+)
+OPERATIONS = st.one_of(
+    st.fixed_dictionaries({"op": st.sampled_from(["add", "replace", "test"]), "path": POINTERS, "value": JSON}),
+    st.fixed_dictionaries({"op": st.just("remove"), "path": POINTERS}),
+    st.fixed_dictionaries({"op": st.sampled_from(["copy", "move"]), "from": POINTERS, "path": POINTERS}),
+)
+PATCHED = st.dictionaries(
+    st.sampled_from(["a", "b", "x/y"]), JSON | st.dictionaries(st.sampled_from(["a", "b", "0"]), JSON), min_size=1
+)
+
+
+@settings(max_examples=150)
+@given(PATCHED, st.lists(OPERATIONS, min_size=1, max_size=4))
+def test_a_json_patch_leaves_what_it_is_applied_to_as_it_was(value: dict[str, Any], patch: list[Any]) -> None:
+    before = copy.deepcopy(value)
+    try:
+        expected = jsonpatch.JsonPatch(patch).apply(copy.deepcopy(value))
+    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, LookupError, ValueError):
+        expected = None
+    try:
+        patched = apply_patch(value, json.dumps(patch).encode(), JSON_PATCH, OPEN)
+    except ApiFault:
+        assert expected is None
+    else:
+        assert patched == expected
+    assert value == before

@@ -13,8 +13,10 @@ import yaml
 from fivespot.controllers import scheduledmachine
 from fivespot.providers import timebased
 from fivespot.runtime import Key, Resource
+from fivespot.runtime.client import WATCH_LIMITS, WatchEnd, WatchEnded
 from fivespot.runtime.errors import NotFoundError
 from fivespot.testing.cluster import START, EmbeddedCluster
+from fivespot.testing.faults import HalfOpen, Rule
 from fivespot.testing.virtual import StuckError, run_virtual
 
 CRDS = Path(__file__).resolve().parents[4] / "manifests" / "crds"
@@ -98,3 +100,25 @@ def test_the_same_seed_gives_the_same_cluster_and_another_one_another() -> None:
 
     first, again, other = (run_virtual(uid(seed)) for seed in (1, 1, 2))
     assert first == again != other
+
+
+async def test_a_watch_ends_when_nothing_has_come_for_its_idle_time(fivespot_cluster: EmbeddedCluster) -> None:
+    """Counted from the last block, whatever the timer that looks for it was set for."""
+    cluster = fivespot_cluster
+    cluster.faults.add(Rule(HalfOpen(after=30.0), verb="watch"))
+    client = cluster.connect().client
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "seen", "namespace": "default"}}
+    idle = WATCH_LIMITS.read
+    assert idle > 30
+    async with await client.watch(CONFIG_MAPS, "default", version="2", server_timeout=3600.0) as watch:
+        await asyncio.sleep(20.0)
+        await cluster.client.create(CONFIG_MAPS, body)
+        event = await watch.next()
+        assert event.type == "ADDED"
+        since = cluster.elapsed
+        with pytest.raises(WatchEnded) as ended:
+            await watch.next()
+        assert ended.value.reason is WatchEnd.IDLE
+        assert cluster.elapsed - since == pytest.approx(idle, abs=0.01)
+        with pytest.raises(WatchEnded):
+            await watch.next()
