@@ -1,13 +1,15 @@
-"""B5.3: what happened while no manager was there."""
+"""B5.3: what happened while no manager was there, or none was told."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
+from fivespot.apiserver import Handler, Request, Response
 from fivespot.runtime import Key, merge_patch
 from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.clusterapi.core import MACHINES
-from fivespot.testing.faults import Latency, Rule
+from fivespot.testing.faults import HalfOpen, Latency, Rule
 from fivespot.testing.system import EmbeddedSystem
 
 from .world import SCHEDULED_MACHINES, SWITCHES, add_machine, add_switch, phases, turn
@@ -41,3 +43,40 @@ async def test_a_machine_that_is_wanted_again_survives_a_restart_after_its_grace
             await asyncio.sleep(120)
             assert (await client.get(MACHINES, Key("default", "web"))).head.uid == machine.head.uid
             assert set(await phases(system)) == {"Active"}
+
+
+@dataclass
+class Deaf:
+    """One manager's watch hears nothing any more."""
+
+    agent: str
+
+    async def apply(self, request: Request, handler: Handler) -> Response:
+        if not request.header("user-agent").startswith(self.agent):
+            return await handler(request)
+        return await HalfOpen().apply(request, handler)
+
+
+async def test_a_machine_that_came_up_unheard_is_not_replaced_when_what_it_came_from_goes(
+    fivespot_cluster: EmbeddedCluster,
+) -> None:
+    """Found by a random day: the caches of the two are not of one instant, and the Machine only seemed not to begin."""
+    async with EmbeddedSystem(fivespot_cluster) as system:
+        client, family = system.cluster.client, system.family.machine
+        await system.add_cluster("default")
+        await add_switch(system, "web", enabled=True)
+        slow = {"apiVersion": family.api_version, "kind": family.kind, "spec": {"createAfterSeconds": 900}}
+        await add_machine(system, "web", "web", kind="ManualSchedule", infrastructureSpec=slow)
+        async with system.manager():
+            await asyncio.sleep(10)
+            machine = await client.get(MACHINES, Key("default", "web"))
+            # Until its watch is opened again, which is within ten minutes, and from then on.
+            fivespot_cluster.faults.add(Rule(Deaf("5spot"), verb="watch", resource=MACHINES.plural))
+            await asyncio.sleep(900)
+            found = (await client.get(MACHINES, machine.key)).decode()
+            assert found["status"]["nodeRef"]
+            lost = await client.get(family, machine.key)
+            await client.delete(family, lost.key, uid=lost.head.uid)
+            await asyncio.sleep(5)
+            left = await client.get(MACHINES, machine.key)
+            assert (left.head.uid, left.head.deleting) == (machine.head.uid, False)

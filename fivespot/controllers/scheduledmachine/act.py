@@ -97,7 +97,8 @@ class Actor:
                 await self._patch(s, step, machines, outcome)
             case DeleteMachine() if machines is not None:
                 head = step.machine.head
-                outcome.refused = await self._delete(machines, head.name, head.uid, s, outcome)
+                version = head.version if step.as_seen else None
+                outcome.refused = await self._delete(machines, head.name, head.uid, s, outcome, version=version)
             case DeleteChildren():
                 outcome.refused = await _together(
                     self._delete(child.resource, child.head.name, child.head.uid, s, outcome) for child in step.children
@@ -217,10 +218,12 @@ class Actor:
             reason = Reason.MACHINE_DELETION_FAILED if before_delete else Reason.RECONCILE_FAILED
             outcome.refused = _refusal(error, reason)
 
-    async def _delete(self, resource: Resource, name: str, uid: str, s: Snapshot, outcome: Outcome) -> Refused | None:
+    async def _delete(
+        self, resource: Resource, name: str, uid: str, s: Snapshot, outcome: Outcome, *, version: int | None = None
+    ) -> Refused | None:
         try:
             left = await self._client.delete(
-                resource, Key(s.head.namespace, name), uid=uid, propagation=Propagation.BACKGROUND
+                resource, Key(s.head.namespace, name), uid=uid, version=version, propagation=Propagation.BACKGROUND
             )
         except NotFoundError:
             return None

@@ -48,7 +48,8 @@ def decide_up(s: Snapshot, belief: Belief, want: Want) -> Plan:
         missing = _missing(s, machine)
         if missing and belief.may_begin:
             message = f"{missing} is gone before there was a machine; the Machine is deleted and replaced"
-            return _replace(s, belief, machine, Reason.MACHINE_DELETING, message, "Lost")
+            # Two caches are never of one instant: the Machine may have come up long before what it came from went.
+            return _replace(s, belief, machine, Reason.MACHINE_DELETING, message, "Lost", as_seen=True)
         return _active(s, belief, want, machine)
     if s.world.machine is not None:
         message = (
@@ -99,7 +100,16 @@ def _missing(s: Snapshot, machine: MachineView) -> str:
     return ""
 
 
-def _replace(s: Snapshot, belief: Belief, machine: MachineView, reason: Reason, message: str, replacement: str) -> Plan:
+def _replace(
+    s: Snapshot,
+    belief: Belief,
+    machine: MachineView,
+    reason: Reason,
+    message: str,
+    replacement: str,
+    *,
+    as_seen: bool = False,
+) -> Plan:
     """Delete the Machine; the next one comes under the brake (B7)."""
     want = Want.ACTIVE
     refused = known_refusal(s, belief, want)
@@ -112,7 +122,7 @@ def _replace(s: Snapshot, belief: Belief, machine: MachineView, reason: Reason, 
         Phase.SHUTTING_DOWN,
         reason,
         message,
-        steps=(DeleteMachine(machine),),
+        steps=(DeleteMachine(machine, as_seen=as_seen),),
         machine=machine,
         bootstrap=child_in(s, Slot.BOOTSTRAP),
         infrastructure=child_in(s, Slot.INFRASTRUCTURE),

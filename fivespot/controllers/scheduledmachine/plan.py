@@ -65,9 +65,13 @@ class PatchMachine:
 
 @dataclass(frozen=True, slots=True)
 class DeleteMachine:
-    """Delete our Machine, and nothing beside it: Cluster API then drains and removes the rest."""
+    """Delete our Machine, and nothing beside it: Cluster API then drains and removes the rest.
+
+    :param as_seen: only while it is as it was seen, because what it had not reached yet is the reason.
+    """
 
     machine: MachineView
+    as_seen: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def test_b1_6_a_machine_whose_objects_are_gone_before_it_began_is_deleted_and_re
 ) -> None:
     found = machine(phase=phase)
     plan, stored = judged(snapshot(UP, machine=found, children=children, memory=memory(**braked(1, hours=1))))
-    assert plan.steps == (DeleteMachine(found),)
+    assert plan.steps == (DeleteMachine(found, as_seen=True),)
     assert named in plan.message
     assert (stored["phase"], stored["replacements"]["count"], plan.replacement) == ("ShuttingDown", 2, "Lost")
     # Counted once, also when the deletion has to be asked for again and while it goes on.
