@@ -164,8 +164,8 @@ class ControlPlane:
             audit_log=self.audit_log.path,
             audit_policy=POLICY if self._with_audit else None,
         )
-        # A larger heap before collecting: the machine has memory to spare and few cores.
-        self._apiserver = self._child("kube-apiserver", command, {"GOGC": "800"})
+        # Collect seldom, up to a gigabyte: the machine has memory to spare and few cores.
+        self._apiserver = self._child("kube-apiserver", command, {"GOGC": "800", "GOMEMLIMIT": "1GiB"})
         command = manager_command(
             self.binaries,
             self.credentials,
