@@ -39,6 +39,7 @@ _SHOWING: Final = (PROVIDER_NOT_READY, PROVIDER_UNREADABLE)
 _DISPLAY_FIELDS: Final = ("message", "providerGeneration", "lastTransitionTime")
 _MIRRORING: Final = (Phase.ACTIVE.value, Phase.SHUTTING_DOWN.value)
 _MIRRORED: Final = ("message", "nodeRef", "providerID", "ready")
+_AWAITED: Final = ("ready", "nodeRef", "providerID")
 _TELLING: Final = (ConditionType.READY, ConditionType.RECONCILING)
 
 
@@ -148,11 +149,13 @@ def mirror_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """B5.2: whether nothing but what mirrors a Machine on its way differs, which Cluster API reports in quick steps.
 
     What people and tools wait for is more than that: a phase, a reason, the status of a condition but of MachineReady,
-    and MachineReady when it becomes true.
+    MachineReady when it becomes true, and where to find a machine that is ready.
     """
     if new.get("phase") not in _MIRRORING or not new.get("machineRef"):
         return False
-    if old.get("phase") != new.get("phase") or (new.get("ready") is True and old.get("ready") is not True):
+    if old.get("phase") != new.get("phase"):
+        return False
+    if new.get("ready") is True and any(old.get(name) != new.get(name) for name in _AWAITED):
         return False
     return _without_mirror(old) == _without_mirror(new)
 

@@ -78,6 +78,14 @@ def test_b5_2_that_a_machine_is_ready_and_that_it_no_longer_is_waits_for_nothing
     assert not mirrors(ready_machine(), ready_machine(ready=False))
 
 
+def test_b5_2_where_a_ready_machine_is_found_is_told_at_once() -> None:
+    """Cluster API writes that a Machine is ready before it writes the id, and people go on with either."""
+    old = judged(snapshot(UP, machine=ready_machine()))[1]
+    for changes in ({"providerID": "x://9"}, {"nodeRef": {"name": "node-9"}}):
+        assert not mirror_only(old, {**old, **changes})
+    assert mirror_only(old, {**old, "message": "other"})
+
+
 def test_b5_2_while_a_machine_goes_its_readiness_is_mirrored_like_the_rest() -> None:
     going = snapshot(DOWN, machine=ready_machine(deleting=True), memory=memory(machineRef=machine_ref()))
     old = judged(going)[1]
