@@ -23,11 +23,6 @@ REAL_ONLY: dict[str, str] = {
         "test_a13_eight_providers_that_flap_harm_only_their_own_machines",
     ),
     **_of(
-        "contract/test_b2_leftovers.py",
-        f"{REAL_TIME}a second run before the status is lost; without it there is no search",
-        "test_b2_3_leftovers_that_neither_a_machine_nor_status_names_are_found_by_label",
-    ),
-    **_of(
         "contract/test_b4_secrets.py",
         "the log of the manager's process",
         "test_b4_8_what_an_embedded_spec_holds_is_told_nowhere",

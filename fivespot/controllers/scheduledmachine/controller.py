@@ -129,9 +129,6 @@ class MachineReconciler:
             snapshot = self._snapshot(key, obj, body, fresh=fresh)
         if fresh:
             self._searcher.nothing_to_find(key, obj.head.uid)
-        elif remembers(snapshot.memory):
-            # Should this status be lost in its turn, another search is due.
-            self._searcher.forget(key)
         if self._searcher.searched(key, obj.head.uid):
             snapshot = replace(snapshot, answers=Answers(swept=True))
         notices: list[Notice] = []
@@ -150,10 +147,20 @@ class MachineReconciler:
             if not self._goes_on(plan, outcome):
                 if notices:
                     plan = replace(plan, notices=(*notices, *plan.notices))
-                return await self._reporter.report(obj, snapshot, plan, let_go=outcome.let_go)
+                result = await self._reporter.report(obj, snapshot, plan, let_go=outcome.let_go)
+                self._reported(key, obj.head.uid)
+                return result
             notices += plan.notices
             snapshot = replace(self._snapshot(key, obj, body, fresh=fresh), answers=snapshot.answers)
         raise ConflictError(0, "", "the world kept changing", request=f"reconcile {key}")
+
+    def _reported(self, key: Key, uid: str) -> None:
+        """Once a status of ours is there, what it does not name does not exist; should it be lost, a search is due."""
+        if not self._searcher.searched(key, uid):
+            return
+        obj = self._machines.get(key)
+        if obj is not None and remembers(read_memory(obj.decode())):
+            self._searcher.forget(key)
 
     def _decide(self, key: Key, s: Snapshot) -> Plan:
         """The plan, with the brake on deletions asked only for one that would begin a deletion by schedule."""

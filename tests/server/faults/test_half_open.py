@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from controlplane import ControlPlane
+from controlplane import ControlPlane, free_ports
 from fivespot.controllers.scheduledmachine import Timings
 from fivespot.runtime.client import WATCH_LIMITS, Limits
 from support import eventually, make_namespace
 from support.manager import manager_in_process
+from support.observing import scrape, total
 from support.providers import ProviderKind
 from support.proxy import Proxy, Seen
 from support.scene import Scene
@@ -21,6 +22,8 @@ IDLE_LIMIT = 4.0
 """Instead of the 90 seconds by default."""
 BUSY_SECONDS = 6.0
 """What a machine that has much else to do may take longer."""
+
+ACTIVE = "controller_runtime_active_workers"
 
 MEASURED = logging.getLogger("measured")
 
@@ -35,6 +38,7 @@ def test_an_event_that_a_dead_connection_swallowed_is_delivered_within_the_idle_
     played.create(namespace, active=False)
     scene = Scene(plane.api, namespace, played)
     limits = Limits(WATCH_LIMITS.connect, IDLE_LIMIT, WATCH_LIMITS.total)
+    [port] = free_ports(1)
     with (
         Proxy(plane) as proxy,
         manager_in_process(
@@ -43,10 +47,13 @@ def test_an_event_that_a_dead_connection_swallowed_is_delivered_within_the_idle_
             kubeconfig=proxy.kubeconfig(tmp_path / "kubeconfig"),
             namespaces=[namespace],
             watch_limits=limits,
+            metrics_port=port,
         ),
     ):
         scene.create()
         scene.wait_phase("Inactive", "ScheduleInactive")
+        # What is seen here may be on its way to the manager still, and a write whose answer is lost waits for longer.
+        eventually(lambda: total(scrape(port), ACTIVE, controller="scheduledmachine") == 0, what="no run is under way")
         # From here on all that was open is dead, and what is opened lives.
         proxy.blackhole()
         proxy.heal()
