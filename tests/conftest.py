@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Marks what needs the server by what it asks for, so that nobody has to remember it."""
+    """Marks what needs the server by what it asks for, so that nobody has to remember it, and begins with the longest."""
     if _embedded(config):
         chosen = {item: None for item in items if _on_embedded(item)}
         seen: set[str] = set()
@@ -63,6 +63,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if isinstance(item, pytest.Function) and _SERVER_FIXTURES & set(item.fixturenames):
             item.add_marker("server")
+    # What takes longest must not come last, when the other workers have nothing left to do.
+    items.sort(key=lambda item: item.get_closest_marker("first") is None)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

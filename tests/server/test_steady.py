@@ -27,6 +27,7 @@ RUNS = "controller_runtime_reconcile_total"
 
 
 @pytest.mark.slow
+@pytest.mark.first
 @pytest.mark.timeout(600)
 def test_two_thousand_steady_machines_cause_no_write_in_a_minute_and_none_after_a_restart(
     own_control_plane: Callable[..., ControlPlane],
