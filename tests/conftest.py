@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Marks what needs the server by what it asks for, so that nobody has to remember it, and begins with the longest."""
+    """Marks what needs the server by what it asks for, so that nobody has to remember it; begins with the longest."""
     if _embedded(config):
         chosen = {item: None for item in items if _on_embedded(item)}
         seen: set[str] = set()
