@@ -135,8 +135,10 @@ class Witness:
         story = self.truth.stories.get(controller(before))
         if story is None or story.wanted.lately(Moment(self.truth.at, LAG)) != ["up"]:
             return
-        # Nobody could know of one that no status had named yet.
+        # Nobody could know of one that no status had named yet. And where the last that was reported is a shutdown of
+        # our own, a manager that was away since must not say that somebody else deleted the Machine.
         reported = self.truth.find(SCHEDULED_MACHINES.group, SCHEDULED_MACHINES.plural, seen.namespace, story.name)
         status = (reported or {}).get("status") or {}
-        if (status.get("machineRef") or {}).get("uid") == before["metadata"]["uid"]:
+        named = (status.get("machineRef") or {}).get("uid") == before["metadata"]["uid"]
+        if named and "shutdownRequestedTime" not in status:
             story.lost = self.truth.at
