@@ -218,7 +218,7 @@ class _Judge:
 
 
 _QUESTIONS: Final = {
-    Ask.MACHINE_GONE: "whether the Machine that status remembers is gone",
+    Ask.MACHINE_GONE: "whether the Machine that status or a leftover names is gone",
     Ask.SWEEP: "whether anything is left of an earlier machine",
 }
 

@@ -13,7 +13,7 @@ from .machine import MachineView
 from .memory import Replaced
 from .model import Child, Known, Slot, Snapshot
 from .plan import Ask, CreateChildren, DeleteChildren, DeleteMachine, Notice, PatchMachine, Plan, Want
-from .wait import ask, child_in, error, invalid, known_refusal, sweep_needed, unreadable, waiting
+from .wait import ask, child_in, error, invalid, known_refusal, may_be_needed, sweep_needed, unreadable, waiting
 
 __all__ = ["decide_up"]
 
@@ -212,12 +212,15 @@ def _create(s: Snapshot, belief: Belief, want: Want, replaced: Replaced) -> Plan
             return refused
         if not belief.may_begin and s.memory.shutdown_requested is None:
             return unreadable(s, base)
+        begun = tuple(child for child in unusable if not child.deleting)
+        if may_be_needed(s, begun):
+            return ask(s, belief, want, Ask.MACHINE_GONE)
         listed = ", ".join(str(child) for child in unusable)
         return replace(
             base,
             reason=Reason.WAITING_FOR_DELETION,
             message=f"waiting until what is left of an earlier machine is gone: {listed}",
-            steps=_delete(unusable),
+            steps=(DeleteChildren(begun),) if begun else (),
         )
     if world.cluster.exists is Known.UNKNOWN:
         return waiting(s, belief, want, world.cluster.why)
@@ -281,11 +284,6 @@ def _leftovers(s: Snapshot) -> tuple[tuple[Child, ...], tuple[Child, ...]]:
         usable = current and not child.deleting and not child.head.owners
         (ready if usable else unusable).append(child)
     return tuple(ready), tuple(unusable)
-
-
-def _delete(children: tuple[Child, ...]) -> tuple[DeleteChildren, ...]:
-    begun = tuple(child for child in children if not child.deleting)
-    return (DeleteChildren(begun),) if begun else ()
 
 
 def _brake(s: Snapshot, replaced: Replaced) -> datetime | None:

@@ -101,6 +101,12 @@ class Child:
         """What it says it was made from."""
         return self.head.annotations.get(names.ANNOTATION_TEMPLATE_HASH, "")
 
+    @property
+    def machine_uid(self) -> str:
+        """The Machine that has adopted it; "" if none has."""
+        controller = self.head.controller
+        return controller.uid if controller is not None else ""
+
     def __str__(self) -> str:
         return f"{self.group_kind} {self.head.name}"
 

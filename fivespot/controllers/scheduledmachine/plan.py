@@ -92,7 +92,7 @@ Step = CreateChildren | PatchMachine | DeleteMachine | DeleteChildren | DropFina
 class Ask(Enum):
     """A question that only the API server can answer, because a cache may be behind."""
 
-    MACHINE_GONE = "is the remembered Machine gone?"
+    MACHINE_GONE = "is the Machine gone that status or a leftover names?"
     SWEEP = "is anything of ours left in any kind?"
 
 

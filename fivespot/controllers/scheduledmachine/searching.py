@@ -55,7 +55,8 @@ class Searcher:
         return replace(s, world=world, answers=replace(s.answers, swept=True))
 
     async def _machine_gone(self, s: Snapshot, machines: Resource | None) -> Snapshot:
-        key, uid = Key(s.head.namespace, s.head.name), s.memory.machine_uid
+        key = Key(s.head.namespace, s.head.name)
+        uids = {s.memory.machine_uid, *(child.machine_uid for child in s.ours)} - {""}
         if machines is None:
             raise ConflictError(0, "", "Machines are not served", request=f"read Machine {key}")
         try:
@@ -65,9 +66,9 @@ class Searcher:
                 # Not "no such object" but "no such resource": that says nothing about the Machine.
                 raise ConflictError(0, "", "Machines are not served", request=error.request) from error
         else:
-            if found.head.uid == uid:
+            if found.head.uid in uids:
                 raise ConflictError(0, "", "the cache of Machines is behind", request=f"read Machine {key}")
-        return replace(s, answers=replace(s.answers, gone=s.answers.gone | {uid}))
+        return replace(s, answers=replace(s.answers, gone=s.answers.gone | uids))
 
     async def _sweep(self, s: Snapshot) -> list[Child]:
         """B2.3: list by label every kind that a child can have; asked only where status names no children."""

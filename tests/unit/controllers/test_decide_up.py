@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fivespot.api import Phase, Reason, names
+from fivespot.contract import Reading
 from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.model import Answers, Child, ClusterApi, Known, Slot, TemplateState
 from fivespot.controllers.scheduledmachine.plan import (
@@ -19,6 +21,7 @@ from fivespot.controllers.scheduledmachine.plan import (
 from fivespot.runtime.objects import OwnerReference
 from unit.controllers.build import (
     BOOTSTRAP,
+    DOWN,
     INFRASTRUCTURE,
     NO_CAPI,
     NO_CLUSTER,
@@ -159,10 +162,24 @@ def test_b1_4_leftovers_made_from_the_current_template_are_reused(
     ids=["older-template", "no-hash", "controlled", "owned", "another-kind"],
 )
 def test_b1_5_any_other_leftover_is_deleted_and_waited_for(left: Child) -> None:
-    plan = decide(snapshot(UP, children=(BOTH[0], left)))
+    plan = decide(snapshot(UP, children=(BOTH[0], left), answers=Answers(gone=frozenset({"gone"}))))
     assert (plan.phase, plan.reason) == (Phase.PENDING, Reason.WAITING_FOR_DELETION)
     assert plan.steps == (DeleteChildren((left,)),)
     assert str(left) in plan.message
+
+
+@pytest.mark.parametrize("reading", [UP, DOWN], ids=["up", "down"])
+def test_b1_5_what_a_machine_has_adopted_is_deleted_only_when_the_server_says_that_it_is_gone(reading: Reading) -> None:
+    """The answer to its creation was lost, and its cache may be behind that of what it was made from."""
+    s = snapshot(reading, children=adopted("m-2"), memory=memory(shutdownRequestedTime=at(minutes=1)))
+    plan = decide(s)
+    assert (plan.ask, plan.report, plan.steps) == (Ask.MACHINE_GONE, False, ())
+    another = decide(replace(s, answers=Answers(gone=frozenset({"m-1"}))))
+    assert another.ask is Ask.MACHINE_GONE
+    assert steps(decide(replace(s, answers=Answers(gone=frozenset({"m-2"})))), DeleteChildren)
+    owner = controller("Machine", "m-2")
+    going = tuple(child(slot, owner=owner, deleting=True) for slot in Slot)
+    assert decide(replace(s, world=replace(s.world, children=going))).ask is None, "nothing is left to be spared"
 
 
 def test_b1_5_a_leftover_that_is_going_is_waited_for_without_another_delete() -> None:
