@@ -194,6 +194,10 @@ INDEX: dict[str, Entries] = {
             "test_b1_5_a_leftover_that_a_gone_machine_owned_is_not_used_again",
         ),
         *_in(
+            "tests/unit/controllers/test_decide_up.py",
+            "test_b1_5_what_a_machine_has_adopted_is_deleted_only_when_the_server_says_that_it_is_gone",
+        ),
+        *_in(
             "tests/server/contract/test_b2_leftovers.py",
             "test_b2_3_b1_5_wanted_again_after_a_change_of_kind_the_old_objects_go_before_new_ones_come",
         ),

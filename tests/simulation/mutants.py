@@ -52,13 +52,17 @@ def unresolved_is_inactive(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(deciding, "believe", forget)
 
 
-def disabled_is_ignored(patch: pytest.MonkeyPatch) -> None:
+def _wanted_as_if(patch: pytest.MonkeyPatch, **spec: Any) -> None:
     want = deciding._want
 
     def ignore(s: Snapshot, belief: Belief) -> Any:
-        return want(replace(s, spec=replace(s.spec, enabled=True)), belief)
+        return want(replace(s, spec=replace(s.spec, **spec)), belief)
 
     patch.setattr(deciding, "_want", ignore)
+
+
+def disabled_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    _wanted_as_if(patch, enabled=True)
 
 
 def grace_is_skipped(patch: pytest.MonkeyPatch) -> None:
@@ -214,12 +218,7 @@ def no_verdict_is_inactive(patch: pytest.MonkeyPatch) -> None:
 
 
 def kill_switch_is_ignored(patch: pytest.MonkeyPatch) -> None:
-    want = deciding._want
-
-    def ignore(s: Snapshot, belief: Belief) -> Any:
-        return want(replace(s, spec=replace(s.spec, kill_switch=False)), belief)
-
-    patch.setattr(deciding, "_want", ignore)
+    _wanted_as_if(patch, kill_switch=False)
 
 
 def timers_are_forgotten(patch: pytest.MonkeyPatch) -> None:

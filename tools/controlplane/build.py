@@ -192,6 +192,23 @@ def locked(path: Path, say: Say) -> Iterator[None]:
         yield
 
 
+def build_once(binary: Path, what: str, usually: str, make: Callable[[], None], *, lock: str, say: Say) -> Path:
+    """The program ``binary``, made now unless it is there. Safe to call from several processes: the others wait.
+
+    :param usually: how long it takes the first time, in words.
+    :param lock: the name of what is locked meanwhile, in the cache of this machine.
+    """
+    if not binary.is_file():
+        binary.parent.mkdir(parents=True, exist_ok=True)
+        with locked(cache_root() / f"{lock}.lock", say):
+            if not binary.is_file():
+                say(f"building {what}: about {usually} the first time")
+                began = time.monotonic()
+                make()
+                say(f"built {what} in {time.monotonic() - began:.0f} s")
+    return binary
+
+
 def run_go(command: list[str], *, cwd: Path) -> str:
     """Runs one command of a build and returns what it printed.
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from .build import MINIMUM_GO, BuildFailed, Say, download, locked, run_go, say_to_stderr
+from .build import MINIMUM_GO, BuildFailed, Say, build_once, download, locked, run_go, say_to_stderr
 from .gotool import find_go
 from .versions import cache_root, cluster_api_dir, cluster_api_version
 
@@ -51,7 +51,8 @@ def cluster_api_manifests(version: str | None = None, say: Say = say_to_stderr) 
     version = version or cluster_api_version()
     cached = cluster_api_dir(version) / "manifests.json"
     if not cached.is_file():
-        with _locked(version, say):
+        cluster_api_dir(version).mkdir(parents=True, exist_ok=True)
+        with locked(cache_root() / f"cluster-api-{version}.lock", say):
             if not cached.is_file():
                 say(f"fetching the manifests of Cluster API {version}: about 10 seconds the first time")
                 fresh = cached.with_suffix(".new")
@@ -69,14 +70,9 @@ def build_cluster_api(version: str | None = None, say: Say = say_to_stderr) -> P
     """
     version = version or cluster_api_version()
     binary = cluster_api_dir(version) / "bin" / "cluster-api-core"
-    if not binary.is_file():
-        with _locked(version, say):
-            if not binary.is_file():
-                say(f"building the core manager of Cluster API {version}: about two minutes the first time")
-                began = time.monotonic()
-                _build(version, binary, say)
-                say(f"built the core manager of Cluster API in {time.monotonic() - began:.0f} s")
-    return binary
+    what = f"the core manager of Cluster API {version}"
+    make = partial(_build, version, binary, say)
+    return build_once(binary, what, "two minutes", make, lock=f"cluster-api-{version}", say=say)
 
 
 def read_yaml(path: Path) -> list[Json]:
@@ -94,11 +90,6 @@ def add_webhook_host(program: str) -> str:
     if program.count(_OPTIONS) != 1 or '"os"\n' not in program:
         raise BuildFailed("the core manager's main.go makes its webhook server in a way that is not known here")
     return program.replace(_OPTIONS, _OPTIONS + _ADDED)
-
-
-def _locked(version: str, say: Say) -> Any:
-    cluster_api_dir(version).mkdir(parents=True, exist_ok=True)
-    return locked(cache_root() / f"cluster-api-{version}.lock", say)
 
 
 def _source(version: str, say: Say) -> Path:

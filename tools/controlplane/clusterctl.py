@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
-from .build import MINIMUM_GO, Say, locked, run_go, say_to_stderr
+from .build import MINIMUM_GO, Say, build_once, run_go, say_to_stderr
 from .clusterapi import linker_flags, replaces_api
 from .gotool import find_go
-from .versions import cache_root, cluster_api_dir, cluster_api_version
+from .versions import cluster_api_dir, cluster_api_version
 
 __all__ = ["ClusterctlFailed", "build_clusterctl", "clusterctl"]
 
@@ -32,15 +32,9 @@ def build_clusterctl(version: str | None = None, say: Say = say_to_stderr) -> Pa
     """
     version = version or cluster_api_version()
     binary = cluster_api_dir(version) / "bin" / "clusterctl"
-    if not binary.is_file():
-        binary.parent.mkdir(parents=True, exist_ok=True)
-        with locked(cache_root() / f"clusterctl-{version}.lock", say):
-            if not binary.is_file():
-                say(f"building clusterctl {version}: about two minutes the first time")
-                began = time.monotonic()
-                _build(version, binary, say)
-                say(f"built clusterctl in {time.monotonic() - began:.0f} s")
-    return binary
+    what = f"clusterctl {version}"
+    make = partial(_build, version, binary, say)
+    return build_once(binary, what, "two minutes", make, lock=f"clusterctl-{version}", say=say)
 
 
 def _build(version: str, binary: Path, say: Say) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
-from .build import MINIMUM_GO, Say, locked, run_go, say_to_stderr
+from .build import MINIMUM_GO, Say, build_once, run_go, say_to_stderr
 from .gotool import find_go
 from .versions import cache_root
 
@@ -42,15 +43,8 @@ def build_go_program(source: Path = CONTROLLER_RUNTIME, say: Say = say_to_stderr
         GoUnavailable: there is no Go compiler and none could be installed.
     """
     binary = go_program(source)
-    if not binary.is_file():
-        binary.parent.mkdir(parents=True, exist_ok=True)
-        with locked(cache_root() / f"{source.name}.lock", say):
-            if not binary.is_file():
-                say(f"building {source.name}: about a minute and a half the first time")
-                began = time.monotonic()
-                _build(source, binary, say)
-                say(f"built {source.name} in {time.monotonic() - began:.0f} s")
-    return binary
+    make = partial(_build, source, binary, say)
+    return build_once(binary, source.name, "a minute and a half", make, lock=source.name, say=say)
 
 
 def _build(source: Path, binary: Path, say: Say) -> None:

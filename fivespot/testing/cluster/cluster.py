@@ -41,15 +41,22 @@ _POLL: Final = 0.05
 
 
 class RunningManager:
-    """A manager that runs until its scope is left, or until it is ended in the way a test wants."""
+    """A manager that runs until its scope is left, or until it is ended in the way a test wants.
+
+    An async context manager: left in order it stops in order, left by an exception it ends at once.
+    """
 
     def __init__(self, manager: Manager) -> None:
         self.manager = manager
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    async def start(self) -> None:
+    async def __aenter__(self) -> Self:
         self._task = asyncio.ensure_future(self.manager.run(self._stop))
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        await (self.stop() if kind is None else self.kill())
 
     async def wait(self) -> None:
         """Until it has ended; what ended it is raised by the scope, or by :meth:`stop`."""
@@ -194,14 +201,8 @@ class EmbeddedCluster:
             manager.add(factory)
         if setup is not None:
             setup(manager)
-        running = RunningManager(manager)
-        await running.start()
-        try:
+        async with RunningManager(manager) as running:
             yield running
-        except BaseException:
-            await running.kill()
-            raise
-        await running.stop()
 
     async def until(
         self,

@@ -144,14 +144,8 @@ class EmbeddedManager:
         # No ports: nobody could ask while the test's own thread waits for the answer. And the collector is the test's.
         manager.serving = None
         manager.settings = replace(manager.settings, tune_collector=False, look_interval=LOOK_SECONDS)
-        running = RunningManager(manager)
-        await running.start()
-        try:
+        async with RunningManager(manager) as running:
             yield running
-        except BaseException:
-            await running.kill()
-            raise
-        await running.stop()
 
     def _on_loop(self, function: Callable[[], T]) -> T:
         async def call() -> T:
