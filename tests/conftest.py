@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from controlplane import (
     Api,
@@ -32,6 +33,10 @@ from support.manager import ManagerProcess, install
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 OWN_CRDS = REPOSITORY / "manifests" / "crds"
+
+# No test is timed: on a fresh checkout the first that draws text makes a table of all characters, which takes seconds.
+settings.register_profile("fivespot", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("fivespot")
 
 _SERVER_FIXTURES = frozenset({"control_plane", "session_control_plane", "module_control_plane", "own_control_plane"})
 _MISSING = (RealOnly, ApiError, FivespotError, KubectlFailed, pytest.fail.Exception)

@@ -6,7 +6,7 @@ import re
 from datetime import date
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fivespot.api import InvalidObject, validate
@@ -64,7 +64,7 @@ specs = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(specs)
 def test_an_accepted_schedule_can_be_read(spec: Json) -> None:
     try:

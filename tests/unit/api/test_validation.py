@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
@@ -227,7 +227,7 @@ JUNK = st.one_of(
 )
 
 
-UNHURRIED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+UNHURRIED = settings(max_examples=60)
 """Whole objects take a while to generate, more so on a busy machine; that says nothing about the product."""
 
 

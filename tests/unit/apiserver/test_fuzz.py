@@ -155,7 +155,7 @@ async def play(sent: list[Request]) -> None:
                 assert answer.status == 200, (path, answer.body)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(st.lists(requests(), min_size=1, max_size=12))
 def test_any_requests_are_answered_properly(sent: list[Request]) -> None:
     asyncio.run(play(sent))

@@ -34,8 +34,8 @@ from support.machines import machine as scheduled_machine
 from unit.controllers.build import UID, after, steps
 from unit.controllers.strategies import snapshots
 
-few = settings(max_examples=30, deadline=None)
-many = settings(max_examples=100, deadline=None)
+few = settings(max_examples=30)
+many = settings(max_examples=100)
 
 
 def known_down(s: Snapshot, plan: Plan) -> bool:

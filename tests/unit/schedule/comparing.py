@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Protocol
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from fivespot.schedule import Evaluation, zone_names
@@ -21,7 +21,7 @@ EVERY_DAY = frozenset(range(7))
 HOUR, DAY = 3600, 86_400
 FIRST, LAST = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (2026, 2028))
 
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=150)
 
 
 class Timeline(Protocol):

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fivespot.api import InvalidObject, validate
@@ -69,7 +69,7 @@ specs = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 @given(specs)
 def test_the_model_accepts_what_the_calendar_can_read_and_nothing_else(spec: Json) -> None:
     try:

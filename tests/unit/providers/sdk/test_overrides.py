@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fivespot.providers.sdk import OVERRIDDEN, Folded, Override, Remembered, Verdict, fold
@@ -431,7 +431,6 @@ def present(plan: Iterable[Asked], now: int) -> list[Asked]:
     return [one for one in plan if one.seen <= now < one.gone]
 
 
-@settings(deadline=None)
 @given(plans, flips, st.booleans())
 def test_minute_by_minute_it_says_what_the_rules_say_and_when_that_changes(
     plan: list[Asked], changes: list[int], first: bool
@@ -450,7 +449,6 @@ def test_minute_by_minute_it_says_what_the_rules_say_and_when_that_changes(
         assert folded.verdict.until == (None if expected is None else minute(expected))
 
 
-@settings(deadline=None)
 @given(plans, flips, st.booleans())
 def test_waking_up_when_it_asks_to_is_as_good_as_looking_every_minute(
     plan: list[Asked], changes: list[int], first: bool

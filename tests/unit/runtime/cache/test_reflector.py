@@ -410,7 +410,7 @@ POSSIBLE: dict[type[Effect], tuple[type[Happening], ...]] = {
 }
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data(), st.booleans())
 def test_whatever_happens_there_is_one_next_step_and_no_hot_loop(data: st.DataObject, streaming: bool) -> None:
     course, effects = step(Course(streaming=streaming), Begin())

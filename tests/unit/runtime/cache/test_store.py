@@ -507,7 +507,7 @@ class StoreModel(RuleBasedStateMachine):
 
 
 TestStoreModel = StoreModel.TestCase
-TestStoreModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestStoreModel.settings = settings(max_examples=60, stateful_step_count=40)
 
 
 def test_changes_carry_old_and_new_and_share_one_decoded_body(f: Fixture) -> None:

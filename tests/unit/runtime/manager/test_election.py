@@ -567,7 +567,7 @@ async def test_a_steady_leader_sends_one_write_per_retry_period_and_reads_nothin
 faults = st.sampled_from(["fine", "cut", "lost", "slow", "hang"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10_000),
     scripts=st.lists(st.lists(st.tuples(faults, st.floats(1, 40)), max_size=12), min_size=2, max_size=4),

@@ -215,7 +215,7 @@ def test_names_of_events_are_valid_whatever_the_object_is_called(name: str) -> N
     assert stem == stem.lower()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(["see", "fail", "refuse", "vanish", "write"]), st.integers(0, 7), st.floats(0, 400)),

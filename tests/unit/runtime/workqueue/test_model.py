@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import looptime
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -243,6 +243,4 @@ class QueueAgainstModel(RuleBasedStateMachine):
 
 
 TestQueueAgainstModel = QueueAgainstModel.TestCase
-TestQueueAgainstModel.settings = settings(
-    max_examples=120, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestQueueAgainstModel.settings = settings(max_examples=120, stateful_step_count=40)
