@@ -13,7 +13,7 @@ from .instants import read_instant, whole_second
 from .machine import MachineView
 from .model import Known, Slot, Snapshot
 from .plan import Ask, DeleteChildren, DeleteMachine, DropFinalizer, Notice, PatchMachine, Plan, Step, Want
-from .wait import ask, child_in, error, invalid, known_refusal, may_be_needed, sweep_needed, unreadable, waiting
+from .wait import ask, child_in, error, invalid, known_refusal, sweep_needed, unreadable, waiting
 
 __all__ = ["FINALIZER_TIMEOUT", "decide_down"]
 
@@ -207,7 +207,7 @@ def _leftovers(s: Snapshot, belief: Belief, want: Want) -> Plan:
     begun = tuple(child for child in s.ours if not child.deleting)
     if begun and _must_not_begin(s, belief, want):
         return unreadable(s, _base(s, belief, want, None))
-    if may_be_needed(s, begun):
+    if s.unseen_machines(child.machine_uid for child in begun):
         return ask(s, belief, want, Ask.MACHINE_GONE)
     listed = ", ".join(str(child) for child in s.ours)
     return replace(

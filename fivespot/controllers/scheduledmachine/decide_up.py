@@ -13,7 +13,7 @@ from .machine import MachineView
 from .memory import Replaced
 from .model import Child, Known, Slot, Snapshot
 from .plan import Ask, CreateChildren, DeleteChildren, DeleteMachine, Notice, PatchMachine, Plan, Want
-from .wait import ask, child_in, error, invalid, known_refusal, may_be_needed, sweep_needed, unreadable, waiting
+from .wait import ask, child_in, error, invalid, known_refusal, sweep_needed, unreadable, waiting
 
 __all__ = ["decide_up"]
 
@@ -213,7 +213,7 @@ def _create(s: Snapshot, belief: Belief, want: Want, replaced: Replaced) -> Plan
         if not belief.may_begin and s.memory.shutdown_requested is None:
             return unreadable(s, base)
         begun = tuple(child for child in unusable if not child.deleting)
-        if may_be_needed(s, begun):
+        if s.unseen_machines(child.machine_uid for child in begun):
             return ask(s, belief, want, Ask.MACHINE_GONE)
         listed = ", ".join(str(child) for child in unusable)
         return replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -201,6 +202,14 @@ class Snapshot:
             or names.ANNOTATION_PAUSED in self.head.annotations
             or (machine is not None and machine.paused)
         )
+
+    def unseen_machines(self, uids: Iterable[str]) -> frozenset[str]:
+        """Those of some Machines under our name that are neither in the cache nor known to be gone.
+
+        Two caches are never of one instant: what a Machine has adopted may be seen before the Machine.
+        """
+        seen = self.world.machine.head.uid if self.world.machine is not None else ""
+        return frozenset(uids) - self.answers.gone - {seen, ""}
 
     @property
     def ours(self) -> tuple[Child, ...]:

@@ -56,7 +56,7 @@ class Searcher:
 
     async def _machine_gone(self, s: Snapshot, machines: Resource | None) -> Snapshot:
         key = Key(s.head.namespace, s.head.name)
-        uids = {s.memory.machine_uid, *(child.machine_uid for child in s.ours)} - {""}
+        uids = s.unseen_machines([s.memory.machine_uid, *(child.machine_uid for child in s.ours)])
         if machines is None:
             raise ConflictError(0, "", "Machines are not served", request=f"read Machine {key}")
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,18 +12,7 @@ from .memory import StatusMemory
 from .model import Child, Known, Slot, Snapshot
 from .plan import Ask, Plan, Want
 
-__all__ = [
-    "ask",
-    "child_in",
-    "error",
-    "invalid",
-    "known_refusal",
-    "may_be_needed",
-    "remembers",
-    "sweep_needed",
-    "unreadable",
-    "waiting",
-]
+__all__ = ["ask", "child_in", "error", "invalid", "known_refusal", "remembers", "sweep_needed", "unreadable", "waiting"]
 
 
 def waiting(s: Snapshot, belief: Belief, want: Want, why: str) -> Plan:
@@ -133,14 +121,6 @@ def sweep_needed(s: Snapshot) -> bool:
     if s.fresh or s.answers.swept or memory.bootstrap is not None or memory.infrastructure is not None:
         return False
     return not remembers(memory)
-
-
-def may_be_needed(s: Snapshot, leftovers: Iterable[Child]) -> bool:
-    """B1.5, B1.16: whether some of them belong to a Machine of which only the API server can say that it is gone.
-
-    Two caches are never of one instant: what a Machine has adopted may be seen before the Machine.
-    """
-    return any(child.machine_uid and child.machine_uid not in s.answers.gone for child in leftovers)
 
 
 def remembers(memory: StatusMemory) -> bool:

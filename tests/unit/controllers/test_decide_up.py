@@ -182,6 +182,12 @@ def test_b1_5_what_a_machine_has_adopted_is_deleted_only_when_the_server_says_th
     assert decide(replace(s, world=replace(s.world, children=going))).ask is None, "nothing is left to be spared"
 
 
+def test_b2_2_what_a_foreign_machine_that_is_seen_controls_is_no_question() -> None:
+    foreign = machine(ours=False)
+    left = child(Slot.INFRASTRUCTURE, owner=controller("Machine", foreign.head.uid))
+    assert decide(snapshot(DOWN, machine=foreign, children=(left,))).steps == (DeleteChildren((left,)),)
+
+
 def test_b1_5_a_leftover_that_is_going_is_waited_for_without_another_delete() -> None:
     plan = decide(snapshot(UP, children=(child(Slot.INFRASTRUCTURE, deleting=True),)))
     assert (plan.phase, plan.reason, plan.steps) == (Phase.PENDING, Reason.WAITING_FOR_DELETION, ())
