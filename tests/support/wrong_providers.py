@@ -9,6 +9,7 @@ from typing import Any
 
 from fivespot.runtime import (
     Change,
+    Clock,
     Condition,
     Key,
     ManagerContext,
@@ -80,13 +81,28 @@ class BouncingToy(Toy):
         await super().write(key, obj, old, wanted)
 
 
+class _Behind:
+    """A clock on the wall that is some seconds late."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._late = timedelta(seconds=seconds)
+        self._clock = clock
+
+    def now(self) -> datetime:
+        return self._clock.now() - self._late
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+
 class LateToy(Toy):
-    """Looks at the clock every few seconds instead of waking up at the boundary."""
+    """Decides by a clock that it looked at seconds ago, whatever wakes it."""
 
     rules, words = ("boundary",), "s from then"
 
-    def sleep(self, seconds: float) -> float:
-        return seconds + 3.5
+    def __init__(self, context: ManagerContext) -> None:
+        super().__init__(context)
+        self.clock = _Behind(context.clock, 3.5)
 
 
 class TimidToy(Toy):

@@ -34,7 +34,7 @@ IN_FLIGHT = 16
 IDLE_SECONDS = 4.0
 TURN = 30
 """Seconds between two boundaries: time to write all, and to measure what the server takes otherwise."""
-TRIES = 3
+TRIES = 8
 """Boundaries that are looked at: on a busy machine a process may not be given a CPU at the instant."""
 PROGRAMS = Path(__file__).resolve().parents[2] / "consumer"
 CPU_TICKS = os.sysconf("SC_CLK_TCK")
@@ -59,7 +59,7 @@ def plane(own_control_plane: Callable[..., ControlPlane]) -> ControlPlane:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_c9_c10_thousands_rest_a_thousand_ring_at_once_and_a_broken_one_harms_nobody(plane: ControlPlane) -> None:
     path = os.pathsep.join(filter(None, (str(PROGRAMS), os.environ.get("PYTHONPATH"))))
     # As its team would start it: by name.
