@@ -29,6 +29,9 @@ _CONTENT_TYPE: Mapping[str, str] = {
     "apply": "application/apply-patch+yaml",
 }
 _TIMEOUT_SECONDS = 30.0
+_DISCOVERY_SECONDS = 5.0
+"""A server serves the objects of a new kind some milliseconds before it lists the kind, more under load."""
+
 _IDLE_SECONDS = 20.0
 """The server closes idle connections after a while; a POST on such a one may have arrived and must not be repeated."""
 
@@ -235,13 +238,20 @@ class Api:
         return "/".join(part for part in parts if part)
 
     def _resource(self, api_version: str, kind: str) -> tuple[str, bool]:
-        known = self._paths.get((api_version, kind))
-        if known is None:
-            base = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-            for item in self.request("GET", base)["resources"]:
-                if "/" not in item["name"]:
-                    self._paths[api_version, item["kind"]] = (item["name"], item["namespaced"])
-            known = self._paths.get((api_version, kind))
-        if known is None:
-            raise ApiError(404, f"discovery of {api_version} {kind}", {"message": "no such kind"})
+        deadline = time.monotonic() + _DISCOVERY_SECONDS
+        while (known := self._paths.get((api_version, kind))) is None:
+            try:
+                self._discover(api_version)
+                if (api_version, kind) not in self._paths:
+                    raise ApiError(404, f"discovery of {api_version} {kind}", {"message": "no such kind"})
+            except ApiError as error:
+                if error.status != 404 or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
         return known
+
+    def _discover(self, api_version: str) -> None:
+        base = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        for item in self.request("GET", base)["resources"]:
+            if "/" not in item["name"]:
+                self._paths[api_version, item["kind"]] = (item["name"], item["namespaced"])
