@@ -58,7 +58,7 @@ def account(target: Target, namespace: str) -> Json:
 
 
 def _command(name: str, target: Target, namespace: str) -> list[str]:
-    where = ["--kubeconfig", str(target._config), "--namespace", namespace, "--group", GROUP]
+    where = ["--kubeconfig", str(target.config), "--namespace", namespace, "--group", GROUP]
     return [str(build_go_program()), name, *where]
 
 

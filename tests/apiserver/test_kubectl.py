@@ -159,7 +159,7 @@ def test_explain(target: Target) -> None:
 def test_watching(target: Target, ns: str) -> None:
     target.kubectl("create", "-f", "-", stdin=gizmo(ns))
     command = [str(target._kubectl), "get", "gz", "-n", ns, "-w", "--no-headers", "--request-timeout=20s"]
-    environment = {"KUBECONFIG": str(target._config), "HOME": str(target._config.parent)}
+    environment = {"KUBECONFIG": str(target.config), "HOME": str(target.config.parent)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as watching:
         assert watching.stdout is not None
         assert watching.stdout.readline().split()[:2] == ["one", "3"]

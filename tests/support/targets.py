@@ -109,7 +109,7 @@ class Target:
         self._address = urlsplit(url)
         self._token = token
         self._tls = ssl.create_default_context(cafile=str(ca_file)) if ca_file else None
-        self._config = config
+        self.config = config
         self._kubectl = kubectl
         self._kept = threading.local()
 
@@ -179,7 +179,7 @@ class Target:
             text=True,
             timeout=60,
             check=False,
-            env={"KUBECONFIG": str(self._config), "HOME": str(self._config.parent), "PATH": "/usr/bin:/bin"},
+            env={"KUBECONFIG": str(self.config), "HOME": str(self.config.parent), "PATH": "/usr/bin:/bin"},
         )
         assert (done.returncode != 0) is fails, f"kubectl {' '.join(arguments)}: {done.stderr}{done.stdout}"
         return done.stderr if fails else done.stdout
