@@ -125,6 +125,10 @@ class Scene:
 
         return eventually(check, timeout, what=f"{type_}={status} {reason or ''}")
 
+    def assert_never_braked(self) -> None:
+        """No creation had to wait for the brake on replacements (B7): it would have been told."""
+        assert self.events("ReplacementDelayed") == []
+
     def wait_gone(self, timeout: float = 15) -> None:
         """Wait until no child is left."""
         eventually(lambda: all(self.child(kind) is None for kind in CHILDREN), timeout, what="all children are gone")

@@ -55,8 +55,9 @@ def test_b1_6_a_machine_that_is_gone_during_our_own_shutdown_is_not_lost(scene: 
     scene.wait_gone()
     scene.wait_phase("Inactive", "ScheduleInactive")
     scene.active(True)
-    scene.wait_made(8)
+    scene.wait_made()
     status = scene.wait_phase("Active", "MachineCreated")
+    scene.assert_never_braked()
     assert "replacements" not in status
     assert scene.events("MachineLost") == []
     assert total(manager.metrics(), REPLACEMENTS, namespace=scene.namespace) == 0
