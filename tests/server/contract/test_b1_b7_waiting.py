@@ -250,6 +250,7 @@ def report_ready(scene: Scene, *, ready: bool) -> None:
     eventually(lambda: scene.status["ready"] is ready, what="it is mirrored")
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.usefixtures("quick")
 def test_b7_1_each_replacement_waits_twice_as_long_until_readiness_has_lasted(scene: Scene) -> None:
     scene.create()
