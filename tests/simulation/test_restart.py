@@ -80,3 +80,34 @@ async def test_a_machine_that_came_up_unheard_is_not_replaced_when_what_it_came_
             await asyncio.sleep(5)
             left = await client.get(MACHINES, machine.key)
             assert (left.head.uid, left.head.deleting) == (machine.head.uid, False)
+
+
+async def test_a_status_that_is_lost_before_its_answer_came_is_as_lost_as_any(
+    fivespot_cluster: EmbeddedCluster,
+) -> None:
+    """B2.3: what is left of it would never be searched for."""
+    async with EmbeddedSystem(fivespot_cluster) as system:
+        client, family, key = system.cluster.client, system.family.cluster, Key("default", "web")
+        await system.add_cluster("default")
+        await add_switch(system, "web", enabled=False)
+        late = Rule(Latency(10.0, answer=True), verb="patch", resource="scheduledmachines/status", times=1)
+        fivespot_cluster.faults.add(late)
+        async with system.manager():
+            await add_machine(system, "web", "web", kind="ManualSchedule")
+            await asyncio.sleep(5)
+            found = await client.get(SCHEDULED_MACHINES, key)
+            status = found.decode()["status"]
+            assert status["phase"] == "Inactive"
+            marks = {
+                "labels": {"5spot.finos.org/scheduled-machine": "web"},
+                "annotations": {"5spot.finos.org/scheduled-machine-uid": found.head.uid},
+            }
+            metadata = {"name": "web", "namespace": "default", **marks}
+            await client.create(
+                family, {"apiVersion": family.api_version, "kind": family.kind, "metadata": metadata, "spec": {}}
+            )
+            lost = merge_patch({"status": dict.fromkeys(status)})
+            await client.patch(SCHEDULED_MACHINES, key, lost, subresource="status")
+            await asyncio.sleep(30)
+            assert [left.key for left in await client.list(family) if left.key == key] == []
+            assert set(await phases(system)) == {"Inactive"}

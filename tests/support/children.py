@@ -6,6 +6,7 @@ from typing import Any
 
 from controlplane import Api
 
+from .refusing import foreign
 from .scene import BOOTSTRAP, INFRASTRUCTURE, MACHINES, Scene
 from .waiting import eventually
 
@@ -85,6 +86,22 @@ def let_deleting_machines_go(api: Api, namespace: str) -> None:
         metadata = machine["metadata"]
         if "deletionTimestamp" in metadata and metadata.get("finalizers"):
             api.patch(*MACHINES, metadata["name"], namespace, {"metadata": {"finalizers": None}})
+
+
+def wait_read(scene: Scene, kind: tuple[str, str]) -> None:
+    """Wait until the manager has read all that there is of a kind of children by now.
+
+    A watch tells in order. What another ScheduledMachine does not want, made after the rest, goes once it is read too.
+    """
+    witness = Scene(scene.api, scene.namespace, scene.provider, "witness")
+    witness.create(enabled=False)
+    witness.wait_phase("Disabled")
+    owner = witness.get()
+    ours: Json = {"annotations": {UID: owner["metadata"]["uid"]}}
+    if kind == MACHINES:
+        ours = {"ownerReferences": [controller_reference(owner)]}
+    scene.api.create(foreign(kind, scene.namespace, witness.name, **ours))
+    eventually(lambda: witness.child(kind) is None, what=f"all there is of {kind} is read")
 
 
 def wait_present(scene: Scene, *kinds: tuple[str, str]) -> None:

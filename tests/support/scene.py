@@ -6,6 +6,7 @@ from typing import Any
 
 from controlplane import Api
 
+from .cluster import unique_name
 from .machines import MACHINE, machine
 from .providers import ProviderKind
 from .waiting import eventually
@@ -124,6 +125,16 @@ class Scene:
             return found
 
         return eventually(check, timeout, what=f"{type_}={status} {reason or ''}")
+
+    def wait_seen(self) -> None:
+        """Wait until the manager has seen the Machine as it is now: a later change of it is mirrored."""
+        node = unique_name("node")
+        self.api.patch_status(*MACHINES, self.name, self.namespace, {"nodeRef": {"name": node}})
+        eventually(lambda: self.status["nodeRef"]["name"] == node, what="a later change of the Machine is mirrored")
+
+    def assert_never_braked(self) -> None:
+        """No creation had to wait for the brake on replacements (B7): it would have been told."""
+        assert self.events("ReplacementDelayed") == []
 
     def wait_gone(self, timeout: float = 15) -> None:
         """Wait until no child is left."""

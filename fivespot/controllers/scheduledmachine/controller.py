@@ -32,7 +32,7 @@ from .model import Answers, Slot, Snapshot
 from .observe import MACHINE_KIND, Observer
 from .plan import CreateChildren, DeleteChildren, DeleteMachine, Notice, Plan, Want
 from .refusals import Refusals, fingerprint
-from .report import apply_refusal, apply_trouble
+from .report import apply_refusal, apply_trouble, build_status
 from .reporting import CONTROLLER, Reporter
 from .searching import Searcher
 from .sources import SCHEDULED_MACHINES
@@ -148,18 +148,21 @@ class MachineReconciler:
                 if notices:
                     plan = replace(plan, notices=(*notices, *plan.notices))
                 result = await self._reporter.report(obj, snapshot, plan, let_go=outcome.let_go)
-                self._reported(key, obj.head.uid)
+                self._reported(key, snapshot, plan)
                 return result
             notices += plan.notices
             snapshot = replace(self._snapshot(key, obj, body, fresh=fresh), answers=snapshot.answers)
         raise ConflictError(0, "", "the world kept changing", request=f"reconcile {key}")
 
-    def _reported(self, key: Key, uid: str) -> None:
-        """Once a status of ours is there, what it does not name does not exist; should it be lost, a search is due."""
-        if not self._searcher.searched(key, uid):
+    def _reported(self, key: Key, s: Snapshot, plan: Plan) -> None:
+        """Once a status of ours is there, what it does not name does not exist; should it be lost, a search is due.
+
+        What was written decides, and not what is there by now: it may have been lost before its answer came.
+        """
+        if not self._searcher.searched(key, s.head.uid):
             return
-        obj = self._machines.get(key)
-        if obj is not None and remembers(read_memory(obj.decode())):
+        written = plan.report and not self._settings.dry_run
+        if remembers(read_memory({"status": build_status(s, plan)}) if written else s.memory):
             self._searcher.forget(key)
 
     def _decide(self, key: Key, s: Snapshot) -> Plan:

@@ -25,10 +25,11 @@ TIMINGS = Timings(
     refusal_base=1.0,
     refusal_cap=4.0,
     refusal_jitter=0.1,
-    reference_grace=3.0,
+    # What is looked at while it lasts lasts for longer than a busy machine needs to look.
+    reference_grace=6.0,
     replacement_base=1.0,
     replacement_cap=3.0,
-    replacement_reset=3.5,
+    replacement_reset=7.0,
 )
 
 Json = dict[str, Any]
@@ -193,7 +194,7 @@ def test_b1_22_a_reference_that_does_not_resolve_in_time_takes_the_machine(scene
     scene.wait_gone(30)
     status = scene.wait_phase("Inactive", "ProviderNotFound")
     assert status["inSchedule"] is False
-    assert len(scene.events("ScheduleReferenceUnresolved")) == 1
+    assert len(eventually(lambda: scene.events("ScheduleReferenceUnresolved"), what="a Warning")) == 1
     assert tries(plane, mark, scene, "delete", "machines")[0] >= due
 
 
@@ -211,12 +212,18 @@ def lose(scene: Scene) -> Json:
     return eventually(counted, what="the loss is counted")
 
 
-def due(status: Json) -> datetime:
-    """When the replacement comes, as status tells it."""
-    found = re.fullmatch(r"replacement (\d+) is created at (\S+); each loss doubles the wait", status["message"])
-    assert found is not None, status
-    assert int(found[1]) == status["replacements"]["count"]
-    return datetime.fromisoformat(found[2])
+def due(message: str, number: int) -> datetime:
+    """When the replacement of that number comes, as it is told."""
+    found = re.fullmatch(rf"replacement {number} is created at (\S+); each loss doubles the wait", message)
+    assert found is not None, message
+    return datetime.fromisoformat(found[1])
+
+
+def told_due(scene: Scene, number: int) -> datetime:
+    """The same from its event, which stays: the wait may be over on a busy machine before anybody looks."""
+    notes = [event["note"] for event in scene.events("ReplacementDelayed")]
+    [note] = [note for note in notes if note.startswith(f"replacement {number} ")] or [str(notes)]
+    return due(note, number)
 
 
 def noted(status: Json) -> datetime:
@@ -243,6 +250,7 @@ def report_ready(scene: Scene, *, ready: bool) -> None:
     eventually(lambda: scene.status["ready"] is ready, what="it is mirrored")
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.usefixtures("quick")
 def test_b7_1_each_replacement_waits_twice_as_long_until_readiness_has_lasted(scene: Scene) -> None:
     scene.create()
@@ -254,13 +262,13 @@ def test_b7_1_each_replacement_waits_twice_as_long_until_readiness_has_lasted(sc
         status = lose(scene)
         assert status["replacements"]["count"] == number
         end = noted(status) + timedelta(seconds=seconds)
-        if seconds > 1:
-            # The first wait may be over on a busy machine before anybody looks.
-            assert due(status) == end, "doubled, up to the limit"
-            assert status["phase"] == "Pending"
+        said = eventually(lambda number=number: told_due(scene, number), what="when it comes")  # type: ignore[misc]
+        assert said == end, "doubled, up to the limit"
+        assert status["phase"] == ("Active" if "machineRef" in status else "Pending")
         wait_replaced(scene, end)
-    told = {event["note"].split("(")[1].split(")")[0] for event in scene.events("MachineLost")}
-    assert len(told) == len(scene.events("MachineLost")) == 4, "one Warning for each Machine"
+    warnings = [event["note"] for event in scene.events("MachineLost")]
+    told = {note.split("(")[1].split(")")[0] for note in warnings}
+    assert len(told) == len(warnings) == 4, "one Warning for each Machine"
 
     # The verdict going down and up is no readiness, and no reason to wait either.
     before = scene.status["replacements"]
@@ -291,7 +299,7 @@ def test_b7_1_each_replacement_waits_twice_as_long_until_readiness_has_lasted(sc
 def test_b7_1_the_brake_outlives_the_manager_and_a_loss_during_its_absence_counts(
     scene: Scene, plane: ControlPlane
 ) -> None:
-    slow = replace(TIMINGS, replacement_base=5.0, replacement_cap=60.0)
+    slow = replace(TIMINGS, replacement_base=10.0, replacement_cap=60.0)
     with manager_in_process(plane, slow):
         scene.create()
         scene.active(True)
@@ -303,7 +311,7 @@ def test_b7_1_the_brake_outlives_the_manager_and_a_loss_during_its_absence_count
     with manager_in_process(plane, slow):
         status = scene.wait_phase("Pending", "ReplacementDelayed")
         assert (status["replacements"]["count"], status["replacements"]["uid"]) == (1, lost)
-        end = due(status)
+        end = due(status["message"], 1)
         eventually(lambda: scene.events("MachineLost"), what="the Warning is written before this manager ends")
     with manager_in_process(plane, slow):
         wait_replaced(scene, end)

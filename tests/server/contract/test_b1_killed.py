@@ -49,8 +49,9 @@ def test_b1_14_b1_15_killed_it_goes_at_once_without_grace_or_drain(scene: Scene,
     # Cleared, the schedule decides again.
     scene.active(True)
     scene.edit(killSwitch=False)
-    scene.wait_made(8)
+    scene.wait_made()
     status = scene.wait_phase("Active", "MachineCreated")
+    scene.assert_never_braked()
     assert "replacements" not in status, "we did it ourselves"
 
 

@@ -154,6 +154,8 @@ def test_b1_22_b1_23_status_wiped_with_a_machine_made_for_another_reference_is_n
     scene.wait_condition("SpotScheduleResolved", "False", "ProviderNotFound")
     other = {"metadata": {"annotations": {SCHEDULE_REF: f"{scene.provider.kind}/other"}}}
     scene.api.patch(*MACHINES, scene.name, scene.namespace, other)
+    # Two watches are never of one instant: the loss may be seen before what the Machine says by then.
+    scene.wait_seen()
     wipe(scene)
     status = wait_grace(scene)
     assert status["inSchedule"] is False

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from controlplane import Api, ApiError, ControlPlane, read_crds
 from support import eventually, make_namespace
 from support.machines import MACHINE, bootstrap, machine, without_rules
@@ -19,6 +21,7 @@ CREATED = "2026-11-01T06:00:00Z"
 Json = dict[str, Any]
 
 
+@pytest.mark.timeout(240)
 def test_b1_17_b1_23_objects_of_an_older_release_are_kept_and_can_be_shut_down(
     own_control_plane: Callable[..., ControlPlane],
 ) -> None:

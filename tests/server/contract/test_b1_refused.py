@@ -12,6 +12,7 @@ import pytest
 from controlplane import Api, ControlPlane, stand_in_crds
 from controlplane.audit import select
 from support import eventually
+from support.children import wait_read
 from support.machines import bootstrap
 from support.manager import MANAGER_USER
 from support.observing import writes
@@ -34,6 +35,8 @@ def test_b1_7_a_name_that_a_foreign_object_has_is_an_error_until_that_is_gone(
     # Our label alone makes nothing ours.
     body = foreign(kind, scene.namespace, labels={"5spot.finos.org/scheduled-machine": "web"})
     theirs = scene.api.create(body)
+    # Where the flip is seen first, a creation is tried before the name turns out to be taken.
+    wait_read(scene, kind)
     mark = control_plane.audit_log.mark()
     scene.create()
     scene.wait_phase("Inactive", "ScheduleInactive")

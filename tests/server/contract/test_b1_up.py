@@ -157,8 +157,9 @@ def test_b1_3_b1_4_b1_21_wanted_again_while_our_own_shutdown_goes_on_it_comes_ba
     status = scene.wait_phase("ShuttingDown", "MachineDeleting")
     assert status["shutdownRequestedTime"] == begun, "the DELETE cannot be taken back"
     scene.let_machine_go()
-    scene.wait_made(8)
+    scene.wait_made()
     status = scene.wait_phase("Active", "MachineCreated")
+    scene.assert_never_braked()
     assert "shutdownRequestedTime" not in status
     assert "replacements" not in status
     assert scene.events("MachineLost") == []

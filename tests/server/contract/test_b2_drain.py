@@ -85,6 +85,8 @@ def test_b2_6_killed_one_patch_takes_the_drain_away_and_hooks_are_respected(
     scene.wait_made()
     scene.hold_machine()
     scene.api.patch(*MACHINES, "web", scene.namespace, {"metadata": {"annotations": {HOOK: "backup-operator"}}})
+    # Otherwise the patch may name an older version first, and be one of two.
+    scene.wait_seen()
     if when == "while draining":
         scene.active(False)
         scene.wait_phase("ShuttingDown", "NodeDraining")

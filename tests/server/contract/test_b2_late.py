@@ -32,7 +32,7 @@ def gate(plane: ControlPlane, scene: Scene, kind: tuple[str, str], operation: st
 
 
 def codes(plane: ControlPlane, mark: int, scene: Scene, kind: tuple[str, str], verb: str) -> list[int]:
-    """How the server answered the manager's requests."""
+    """How the server answered the manager's requests. While its cache is behind, it asks again to no more effect."""
     found = select(plane.audit(since=mark), user=MANAGER_USER, verbs=verb, namespace=scene.namespace)
     return [event["responseStatus"]["code"] for event in select(found, resource=PLURALS[kind])]
 
@@ -57,7 +57,7 @@ def test_b2_8_a_late_delete_of_the_machine_hits_no_other_of_that_name(
         another = exchange(scene, MACHINES)
         held.release()
         scene.wait_phase("Inactive", "ScheduleInactive")
-    assert codes(control_plane, mark, scene, MACHINES, "delete") == [409]
+    assert set(codes(control_plane, mark, scene, MACHINES, "delete")) == {409}
     assert scene.child(MACHINES) == another
     wait_absent(scene, BOOTSTRAP, INFRASTRUCTURE)
 
@@ -76,7 +76,7 @@ def test_b2_8_a_late_delete_of_a_leftover_hits_no_other_of_that_name(
         another = exchange(scene, kind)
         held.release()
         scene.wait_phase("Inactive", "ScheduleInactive")
-    assert codes(control_plane, mark, scene, kind, "delete") == [409]
+    assert set(codes(control_plane, mark, scene, kind, "delete")) == {409}
     assert scene.child(kind) == another
     assert [scene.child(other) for other in PLURALS if other != kind] == [None, None]
 
@@ -136,13 +136,14 @@ def test_b2_8_a_late_patch_changes_neither_another_object_nor_a_later_state(
         if change == "exchanged":
             scene.wait_phase("Terminated", "KillSwitchActivated")
             assert scene.child(MACHINES) == another
-            assert codes(control_plane, mark, scene, MACHINES, "patch") == [409]
+            assert set(codes(control_plane, mark, scene, MACHINES, "patch")) == {409}
         else:
             eventually(lambda: "deletionTimestamp" in scene.machine()["metadata"], what="it was tried again")
             metadata = scene.machine()["metadata"]
             assert metadata["annotations"]["example.com/theirs"] == "kept"
             assert "machine.cluster.x-k8s.io/exclude-node-draining" in metadata["annotations"]
-            assert codes(control_plane, mark, scene, MACHINES, "patch") == [409, 200]
+            *late, last = codes(control_plane, mark, scene, MACHINES, "patch")
+            assert (set(late), last) == ({409}, 200)
             scene.let_machine_go()
             scene.wait_gone()
 
@@ -164,8 +165,8 @@ def test_b2_8_a_late_report_is_not_written_over_a_later_one(scene: Scene, contro
         scene.wait_phase("Disabled", "ScheduleDisabled")
         assert scene.condition("Audited")["reason"] == "ByHand"
     sent = select(control_plane.audit(since=mark), user=MANAGER_USER, verbs="patch", namespace=scene.namespace)
-    answers = [event["responseStatus"]["code"] for event in select(sent, subresource="status")]
-    assert answers == [409, 200]
+    *late, last = [event["responseStatus"]["code"] for event in select(sent, subresource="status")]
+    assert (set(late), last) == ({409}, 200), "its cache may have been behind for more than one try"
 
 
 # What the code can say at all --------------------------------------------------------------------------------------

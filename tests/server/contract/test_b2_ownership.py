@@ -10,7 +10,7 @@ import pytest
 from controlplane import ControlPlane
 from controlplane.audit import select
 from support import eventually
-from support.children import LABEL, OTHER_INFRASTRUCTURE, UID, controller_reference
+from support.children import LABEL, OTHER_INFRASTRUCTURE, UID, controller_reference, wait_read
 from support.manager import MANAGER_USER
 from support.observing import writes
 from support.refusing import foreign
@@ -86,6 +86,8 @@ def test_b2_2_a_foreign_machine_is_never_touched(scene: Scene, control_plane: Co
     scene.create()
     scene.wait_phase("Inactive", "ScheduleInactive")
     before = scene.api.create(foreign(MACHINES, scene.namespace, **marks(scene, which)))
+    # Where the flip is seen first, children are made before the name turns out to be taken.
+    wait_read(scene, MACHINES)
     mark = control_plane.audit_log.mark()
     scene.active(True)
     status = scene.wait_phase("Error", "MachineCreationFailed")

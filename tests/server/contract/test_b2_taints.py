@@ -202,12 +202,13 @@ def test_b2_7_b7_1_a_machine_that_loses_its_taints_after_all_is_deleted_and_the_
         assert "machineRef" not in status
         deleted = select(writes(control_plane, mark, namespace), verbs="delete", user=MANAGER_USER)
         assert [event["objectRef"]["resource"] for event in deleted] == ["machines"]
-    kept = {kind: scene.child(kind) for kind in (BOOTSTRAP, INFRASTRUCTURE)}
-    mark = control_plane.audit_log.mark()
-    scene.edit(priority=51)
-    # B7: the first replacement waits ten seconds, whatever is edited.
-    scene.wait_phase("Pending", "ReplacementDelayed")
-    assert creations(control_plane, mark, namespace) == []
+        kept = {kind: scene.child(kind) for kind in (BOOTSTRAP, INFRASTRUCTURE)}
+        mark = control_plane.audit_log.mark()
+        # Within these ten seconds, which are not for waiting until the policy is gone.
+        scene.edit(priority=51)
+        # B7: the first replacement waits ten seconds, whatever is edited.
+        scene.wait_phase("Pending", "ReplacementDelayed")
+        assert creations(control_plane, mark, namespace) == []
     eventually(lambda: scene.child(MACHINES) is not None, 20, what="the next try")
     assert len(scene.machine()["spec"]["taints"]) == 2
     assert {kind: scene.child(kind) for kind in kept} == kept, "what was left is used again"

@@ -11,7 +11,7 @@ import pytest
 from controlplane import ApiError, ControlPlane
 from controlplane.audit import select
 from support import eventually
-from support.children import InfrastructureKind, wait_absent, wait_present
+from support.children import CRD, InfrastructureKind, wait_absent, wait_present
 from support.machines import bootstrap, infrastructure
 from support.observing import writes
 from support.scene import BOOTSTRAP, CHILDREN, INFRASTRUCTURE, MACHINES, Scene
@@ -79,7 +79,7 @@ def test_b2_4_kinds_that_are_installed_and_labelled_later_are_used_at_once(
     scene.wait_phase("Inactive", "ScheduleInactive")
     # Removed with its objects while the machine is not there, it is missed again when it is wanted.
     own_kind.remove()
-    eventually(lambda: scene.api.find(*own_kind.resource, "web", scene.namespace) is None, what="it is not served")
+    eventually(lambda: scene.api.find(*CRD, own_kind.name) is None, what="it is not served")
     scene.active(True)
     refused(scene, own_kind.kind)
 

@@ -165,7 +165,8 @@ def test_b2_1_the_stored_version_changes_while_the_manager_runs_and_conversion_d
         uid = machine.scene.machine()["metadata"]["uid"]
         before = plane.audit_log.mark()
         store_machines_at(plane, "v1beta2")
-        eventually(lambda: versions_used(plane, before).get("watch") == {"v1beta2"}, what="the new version is watched")
+        # The server ends what is watched at the old version, which may be begun once more before the change is seen.
+        eventually(lambda: "v1beta2" in versions_used(plane, before).get("watch", ()), what="the new one is watched")
         # What is stored is migrated, as an upgrade does; then nothing needs the old version, and its conversion dies.
         migrated = {"metadata": {"annotations": {"example.com/migrated": "yes"}}}
         machine.scene.api.patch(*MACHINES, "web", machine.scene.namespace, migrated)
