@@ -31,8 +31,8 @@ POLICY: dict[str, Any] = {
     ],
 }
 
-_LATE_SECONDS = 2.0
-"""How long a write that has begun is waited for: one that takes longer is being held, or died with its server."""
+_LATE_SECONDS = 10.0
+"""How long a write that has begun is waited for: one that takes longer is being held."""
 _POLL_SECONDS = 0.01
 _STAGE = re.compile(rb'"stage": ?"(\w+)"')
 _ID = re.compile(rb'"auditID": ?"([^"]+)"')
@@ -43,7 +43,7 @@ class AuditLog:
 
     The line of a write appears when it is answered, and its effect may be seen a moment earlier. But the line that says
     that it has begun is there before anything happens. So whoever looks here, or takes a mark, waits for the writes
-    that have begun within the last two seconds; then the log has all whose effects can have been seen.
+    that have begun within the last ten seconds; then the log has all whose effects can have been seen.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,6 +71,12 @@ class AuditLog:
             # The last line may be half written.
             lines = [line for line in log if line.endswith(b"\n")]
         return [event for event in map(json.loads, lines) if event["stage"] in wanted]
+
+    def server_died(self) -> None:
+        """No write that has begun will be answered."""
+        with self._lock:
+            self._scan()
+            self._begun.clear()
 
     def _settle(self) -> None:
         with self._lock:

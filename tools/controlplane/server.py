@@ -373,6 +373,7 @@ class ControlPlane:
     def kill_apiserver(self) -> None:
         """Ends kube-apiserver at once; clients see broken connections, then refused ones."""
         self._apiserver.kill()
+        self.audit_log.server_died()
         self.api.close()
 
     def start_apiserver(self) -> None:

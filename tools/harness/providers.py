@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from controlplane import Api
+from controlplane.crds import is_established
 
 from .waiting import eventually
 
@@ -72,7 +73,7 @@ class ProviderKind:
         self.wait_served()
 
     def wait_served(self) -> None:
-        eventually(self._served, 15, what=f"{self.kind} is served")
+        eventually(self._served, 60, what=f"{self.kind} is served")
 
     def change(self, patch: Json) -> None:
         """A merge patch of the CRD."""
@@ -82,7 +83,8 @@ class ProviderKind:
         name = self.definition["metadata"]["name"]
         self.api.delete(*_CRD, name)
         if wait:
-            eventually(lambda: self.api.find(*_CRD, name) is None, 20, what=f"{name} is gone")
+            # The server looks for objects that are left every 5 seconds only.
+            eventually(lambda: self.api.find(*_CRD, name) is None, 60, what=f"{name} is gone")
 
     def create(self, namespace: str, name: str = "hours", *, active: Any = None, **status: Any) -> None:
         """An object, with `status.active` unless it is None."""
@@ -110,7 +112,9 @@ class ProviderKind:
         return {"apiVersion": api_version, "kind": self.kind, "name": name}
 
     def _served(self) -> bool:
-        return bool(self.api.find(*_CRD, self.definition["metadata"]["name"])) and self._lists()
+        found = self.api.find(*_CRD, self.definition["metadata"]["name"])
+        # Of one that was removed a moment ago the server may list objects still, and refuse to create any.
+        return found is not None and is_established(found) and self._lists()
 
     def _lists(self) -> bool:
         plural = self.definition["spec"]["names"]["plural"]

@@ -181,8 +181,9 @@ def test_a13_eight_providers_that_flap_harm_only_their_own_machines(
     for each in scenes:
         each.wait_phase("Inactive")
     mark, memory, stop = control_plane.audit_log.mark(), resident_bytes(manager.pid), threading.Event()
+    flaps = dict.fromkeys(names, 0)
 
-    def flap(name: str) -> int:
+    def flap(name: str) -> None:
         statuses: list[dict[str, Any]] = [
             {"active": True, "conditions": None},
             {"active": False},
@@ -191,13 +192,11 @@ def test_a13_eight_providers_that_flap_harm_only_their_own_machines(
             {"active": False, "conditions": None},
             {"active": True, "conditions": [{"type": "Ready", "status": "Unknown", "message": "!" * 5_000}]},
         ]
-        number = 0
         while not stop.is_set():
-            provider.status(hostile, name, **statuses[number % len(statuses)])
-            number += 1
+            provider.status(hostile, name, **statuses[flaps[name] % len(statuses)])
+            flaps[name] += 1
             # As fast as a server with a limit on requests lets one client write.
             stop.wait(0.03)
-        return number
 
     with ThreadPoolExecutor(FLAPPING) as pool:
         running = [pool.submit(flap, name) for name in names]
@@ -205,9 +204,13 @@ def test_a13_eight_providers_that_flap_harm_only_their_own_machines(
             # A machine of another namespace comes and goes meanwhile, each time within the wait's own limit.
             for _ in range(TURNS):
                 turn_around(scene)
+            # The turns may have been over before much had happened.
+            eventually(lambda: sum(flaps.values()) > 10 * FLAPPING or any(each.done() for each in running), 60)
         finally:
             stop.set()
-        changes = sum(each.result() for each in running)
+        for ended in running:
+            ended.result()
+    changes = sum(flaps.values())
     assert changes > 10 * FLAPPING, "it did flap"
     written = len(writes(control_plane, mark, hostile))
     # What a change leads to at most: three creates or three deletes, and a status for each step.

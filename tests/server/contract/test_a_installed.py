@@ -284,4 +284,5 @@ def test_a14_a_third_partys_provider_needs_its_definition_its_controller_and_rig
     asked = select(control_plane.audit(since=since, stages=stages), user=MANAGER_USER, resource=plural)
     assert {event["verb"] for event in asked} <= {"get", "list", "watch"}
     assert asked
-    assert all(event["responseStatus"]["code"] == 200 for event in asked if event["responseStatus"]["code"] != 404)
+    # A server answers 404 before it serves a new kind, and 429 before it can be watched; lacking a right it says 403.
+    assert {event["responseStatus"]["code"] for event in asked} - {404, 429} == {200}

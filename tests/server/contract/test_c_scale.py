@@ -78,7 +78,7 @@ class _Scale:
             self.client = client
             rate = await self.set_up()
             # Time for the rest to be there, their first status too, and for a while in which nothing happens.
-            wait = 4 * RINGING / rate + IDLE_SECONDS + 6
+            wait = 4 * RINGING / rate + IDLE_SECONDS + 14
             boundary = (datetime.now(UTC) + timedelta(seconds=wait)).replace(microsecond=0)
             ringing = (f"ring-{number}" for number in range(RINGING - 1))
             await self.create(ringing, labels=RINGS, rings=boundary.isoformat(), seconds=TURN)
@@ -151,12 +151,14 @@ class _Scale:
         return {obj["metadata"]["name"]: obj.get("status", {}) for obj in found}
 
     async def decided(self) -> dict[str, Json]:
-        """The statuses of those that ring, once all have one."""
+        """The statuses, once all have one."""
 
         async def found() -> dict[str, Json]:
-            statuses = await self.statuses(RING)
-            missing = sum("active" not in status for status in statuses.values())
-            assert not missing, missing
+            # First of those that were created last; then of all: a write that was put off would disturb the rest.
+            for selector in (RING, EVERYTHING):
+                statuses = await self.statuses(selector)
+                missing = sum("active" not in status for status in statuses.values())
+                assert not missing, missing
             return statuses
 
         return await eventually_async(found, 90, what="all have a status", poll=0.5)

@@ -151,8 +151,11 @@ def test_the_audit_log_is_read_from_a_mark_and_without_a_half_written_end(tmp_pa
     assert [event["verb"] for event in log.events(since=mark, stages=["ResponseStarted"])] == ["watch"]
 
 
-def test_the_audit_log_has_all_writes_whose_effects_can_have_been_seen(tmp_path: Path) -> None:
+def test_the_audit_log_has_all_writes_whose_effects_can_have_been_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The line of a write follows its effect; the one that says that it has begun goes before."""
+    monkeypatch.setattr("controlplane.audit._LATE_SECONDS", 2.0)
     log = AuditLog(tmp_path / "audit.log")
 
     def note(verb: str, stage: str) -> None:
@@ -193,6 +196,11 @@ def test_the_audit_log_has_all_writes_whose_effects_can_have_been_seen(tmp_path:
     waited = time.monotonic()
     assert log.events(since=mark) == []
     assert time.monotonic() - waited < 1 < waited - began < 10
+    note("deletecollection", "RequestReceived")
+    log.server_died()
+    began = time.monotonic()
+    assert log.events(since=mark) == []
+    assert time.monotonic() - began < 1
 
 
 def test_events_are_selected_by_what_is_given_and_counted_by_verb_and_resource() -> None:
