@@ -23,6 +23,7 @@ from fivespot.cli.why.text import render
 from fivespot.runtime.errors import ConfigError
 from support import eventually
 from support.manager import ManagerProcess
+from support.observing import caught_up
 from support.providers import PROVIDER_GROUP, ProviderKind
 from support.refusing import foreign, machine_quota
 from support.scene import BOOTSTRAP, MACHINES, Scene
@@ -49,6 +50,8 @@ def administrator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPath
 def scene(api: Api, namespace: str, provider: ProviderKind, manager: ManagerProcess) -> Scene:
     """A namespace with a Cluster, an inactive schedule ``hours``, and the manager running."""
     provider.create(namespace, active=False)
+    # Otherwise it may be known without its verdict when the first machine comes, which would be reported.
+    caught_up(manager, api.get(provider.api_version, provider.kind, "hours", namespace))
     return Scene(api, namespace, provider)
 
 

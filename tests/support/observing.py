@@ -14,6 +14,7 @@ from controlplane import ControlPlane
 from controlplane.audit import WRITES, select
 
 from .manager import MANAGER_USER, ManagerProcess
+from .waiting import eventually
 
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
@@ -66,6 +67,24 @@ def calm(plane: ControlPlane, namespace: str, *, seconds: float = 1.0) -> int:
         if not writes(plane, mark, namespace):
             return mark
     raise AssertionError(f"the manager keeps writing in {namespace}")
+
+
+def caught_up(process: ManagerProcess, *states: Mapping[str, Any]) -> None:
+    """Wait until a manager has heard of these states of objects, or of later ones, wherever it reads such objects now.
+
+    Watches of different kinds are not in step: what was written first may be heard of last.
+    """
+
+    def heard() -> bool:
+        shown = process.debug("informers")
+        for state in states:
+            resource = f"{state['kind'].lower()}s.{state['apiVersion'].rpartition('/')[0]}/"
+            reading = [each for each in shown if each["resource"].startswith(resource)]
+            late = [each for each in reading if each["version"] < int(state["metadata"]["resourceVersion"])]
+            assert not late, late
+        return True
+
+    eventually(heard, 30, what="the manager has caught up")
 
 
 def said(process: ManagerProcess, event: str) -> list[datetime]:

@@ -14,6 +14,7 @@ import support.observing
 from controlplane import Api, ControlPlane
 from support.embedded import EmbeddedManager, EmbeddedPlane, on_virtual_time
 from support.manager import ManagerProcess
+from support.observing import caught_up
 from support.providers import ProviderKind
 from support.scene import Scene
 
@@ -114,4 +115,6 @@ def own_provider(api: Api) -> Iterator[Callable[..., ProviderKind]]:
 def scene(api: Api, namespace: str, provider: ProviderKind, manager: ManagerProcess) -> Scene:
     """A namespace with a Cluster, an object ``hours`` of the played provider (inactive), and the manager running."""
     provider.create(namespace, active=False)
+    # Otherwise it may be known without its verdict when the first machine comes, which would be reported.
+    caught_up(manager, api.get(provider.api_version, provider.kind, "hours", namespace))
     return Scene(api, namespace, provider)
