@@ -17,6 +17,7 @@ from support.manager import MANAGER_USER, ManagerProcess
 from support.observing import writes
 from support.providers import ProviderKind
 from support.scene import BOOTSTRAP, CHILDREN, INFRASTRUCTURE, MACHINES, Scene
+from support.spending import received
 
 Json = dict[str, Any]
 
@@ -43,7 +44,8 @@ def sent(plane: ControlPlane, mark: int, namespace: str) -> list[str]:
     """What the manager wrote, in order; reports are left out."""
     return [
         f"{event['verb']} {event['objectRef']['resource']}"
-        for event in writes(plane, mark, namespace)
+        # A long answer is sent before the log has its line, and what follows from it may be logged first.
+        for event in sorted(writes(plane, mark, namespace), key=received)
         if event["objectRef"].get("subresource") != "status"
     ]
 
