@@ -14,7 +14,7 @@ from support.children import adopt, let_deleting_machines_go
 from support.gate import Gate
 from support.machines import MACHINE, machine
 from support.manager import MANAGER_USER, ManagerProcess
-from support.observing import writes
+from support.observing import caught_up, writes
 from support.providers import ProviderKind
 from support.scene import BOOTSTRAP, CHILDREN, INFRASTRUCTURE, MACHINES, Scene
 from support.spending import received
@@ -148,18 +148,19 @@ def test_b3_2_a_deleted_one_is_not_started_whatever_its_schedule_says(scene: Sce
 # B3.5 ---------------------------------------------------------------------------------------------------------------
 
 
-def set_finalizers(scene: Scene, *names: str) -> None:
-    scene.api.patch(*MACHINE, "web", scene.namespace, {"metadata": {"finalizers": list(names)}})
+def set_finalizers(scene: Scene, *names: str) -> Json:
+    return scene.api.patch(*MACHINE, "web", scene.namespace, {"metadata": {"finalizers": list(names)}})
 
 
 def test_b3_5_a_finalizer_that_comes_while_ours_is_being_added_is_kept(
-    scene: Scene, control_plane: ControlPlane
+    scene: Scene, control_plane: ControlPlane, manager: ManagerProcess
 ) -> None:
     with Gate(control_plane, scene.namespace, [OWN_RESOURCE], ["UPDATE"]) as gate:
         mark = control_plane.audit_log.mark()
         scene.create()
         gate.held()
-        set_finalizers(scene, "example.com/theirs")
+        # Known by the time that the refusal comes: another try on the old state would be refused too.
+        caught_up(manager, set_finalizers(scene, "example.com/theirs"))
         gate.release()
         eventually(lambda: set(finalizers(scene)) == {OURS, "example.com/theirs"}, what="both are there")
     own = select(control_plane.audit(since=mark), user=MANAGER_USER, resource="scheduledmachines", subresource="")
@@ -168,7 +169,7 @@ def test_b3_5_a_finalizer_that_comes_while_ours_is_being_added_is_kept(
 
 
 def test_b3_5_the_finalizers_of_others_survive_although_they_change_while_ours_is_removed(
-    scene: Scene, control_plane: ControlPlane
+    scene: Scene, control_plane: ControlPlane, manager: ManagerProcess
 ) -> None:
     scene.create()
     scene.wait_phase("Inactive", "ScheduleInactive")
@@ -178,7 +179,7 @@ def test_b3_5_the_finalizers_of_others_survive_although_they_change_while_ours_i
         scene.delete()
         gate.held()
         # Ours moves to the front, and where it was there is now another's.
-        set_finalizers(scene, OURS, "example.com/after", "example.com/last")
+        caught_up(manager, set_finalizers(scene, OURS, "example.com/after", "example.com/last"))
         gate.release()
         eventually(lambda: OURS not in finalizers(scene), what="ours is off")
     assert finalizers(scene) == ["example.com/after", "example.com/last"]
