@@ -30,7 +30,9 @@ def test_b4_1_ready_means_settled_as_wanted_and_reconciling_that_it_is_on_the_wa
     scene.wait_phase("Active", "MachineReady")
     assert way(scene) == ("True", "")
     scene.hold_machine()
-    scene.edit(gracefulShutdownTimeout="1h")
+    generation = scene.edit(gracefulShutdownTimeout="1h")["metadata"]["generation"]
+    # Should the manager hear of the schedule first, there would be no grace.
+    eventually(lambda: scene.status["observedGeneration"] == generation, what="the edit is seen")
     scene.active(False)
     scene.wait_phase("ShuttingDown", "GracePeriodActive")
     assert way(scene) == ("False", "Reconciling")
