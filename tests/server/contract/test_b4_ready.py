@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from support import eventually
 from support.machines import infrastructure
+from support.manager import ManagerProcess
+from support.observing import caught_up
 from support.refusing import foreign, machine_quota, machines_refused
 from support.scene import INFRASTRUCTURE, MACHINES, Scene
 
@@ -82,8 +84,8 @@ def test_b4_1_an_unknown_kind_is_stalled_until_it_is_corrected(scene: Scene) -> 
     assert way(scene) == ("False", "Reconciling")
 
 
-def test_b4_1_a_foreign_name_is_stalled_until_it_is_free(scene: Scene) -> None:
-    scene.api.create(foreign(INFRASTRUCTURE, scene.namespace))
+def test_b4_1_a_foreign_name_is_stalled_until_it_is_free(scene: Scene, manager: ManagerProcess) -> None:
+    caught_up(manager, scene.api.create(foreign(INFRASTRUCTURE, scene.namespace)))
     scene.active(True)
     scene.create()
     status = scene.wait_phase("Error", "MachineCreationFailed")
