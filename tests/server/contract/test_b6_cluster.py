@@ -10,6 +10,8 @@ import pytest
 from controlplane import ControlPlane
 from support import cluster_objects, eventually
 from support.machines import MACHINE
+from support.manager import ManagerProcess
+from support.observing import caught_up
 from support.scene import BOOTSTRAP, CHILDREN, INFRASTRUCTURE, MACHINES, Scene
 from support.spending import STATUS, settle_bill, spent
 
@@ -110,8 +112,8 @@ def test_b6_1_the_kill_switch_is_stronger_than_the_deletion_of_the_cluster(scene
     let_cluster_go(scene)
 
 
-def pause_cluster(scene: Scene, *, paused: bool) -> None:
-    scene.api.patch(*CLUSTER, "prod", scene.namespace, {"spec": {"paused": paused}})
+def pause_cluster(scene: Scene, *, paused: bool) -> dict[str, Any]:
+    return scene.api.patch(*CLUSTER, "prod", scene.namespace, {"spec": {"paused": paused}})
 
 
 def pause_object(scene: Scene, *, paused: bool) -> None:
@@ -128,7 +130,7 @@ def _annotate(scene: Scene, kind: tuple[str, str], paused: bool) -> None:
     scene.api.patch(*kind, scene.name, scene.namespace, annotations)
 
 
-Pause = Callable[..., None]
+Pause = Callable[..., object]
 EVERY_WAY = pytest.mark.parametrize(
     "pause", [pause_cluster, pause_object, pause_machine], ids=["cluster", "scheduledmachine", "machine"]
 )
@@ -249,10 +251,13 @@ def test_b6_2_leftovers_wait_for_the_end_of_a_pause(scene: Scene) -> None:
 
 
 def test_b6_2_an_object_first_seen_under_pause_is_reported_and_not_marked(
-    scene: Scene, control_plane: ControlPlane
+    scene: Scene, control_plane: ControlPlane, manager: ManagerProcess
 ) -> None:
-    pause_cluster(scene, paused=True)
+    paused = pause_cluster(scene, paused=True)
     scene.active(True)
+    schedule = scene.api.get(scene.provider.api_version, scene.provider.kind, "hours", scene.namespace)
+    # First seen with what was before, it would be marked, or reported twice.
+    caught_up(manager, paused, schedule)
     mark = control_plane.audit_log.mark()
     scene.create()
     scene.wait_phase("Pending", "Paused")
