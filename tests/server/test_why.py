@@ -236,6 +236,8 @@ def test_a_pause_holds_what_is_due(scene: Scene, why: Why) -> None:
     scene.create()
     scene.wait_phase("Inactive", "ScheduleInactive")
     scene.api.patch("cluster.x-k8s.io/v1beta2", "Cluster", "prod", scene.namespace, {"spec": {"paused": True}})
+    # Should the manager hear of the schedule first, there would be a machine.
+    scene.wait_condition("Paused", "True")
     scene.active(True)
     scene.wait_phase("Pending", "Paused")
     found = why()
