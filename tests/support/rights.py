@@ -56,6 +56,7 @@ def may_not_write_events(api: Api) -> None:
     role = (*_ROLE, "5spot-runtime")
     rules = [rule for rule in api.get(*role)["rules"] if rule["apiGroups"] != [group]]
     api.patch(*role, None, {"rules": rules})
+    eventually(lambda: not _allowed(api, group, "events", "create"), what="the old rights do not count")
 
 
 def grant(api: Api, bodies: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -95,8 +96,8 @@ def _set_resources(api: Api, role: str, group: str, resources: list[str]) -> Non
     api.patch(*_ROLE, role, None, [operation], how="json")
 
 
-def _allowed(api: Api, group: str, plural: str) -> bool:
-    attributes = {"group": group, "resource": plural, "verb": "list"}
+def _allowed(api: Api, group: str, plural: str, verb: str = "list") -> bool:
+    attributes = {"group": group, "resource": plural, "verb": verb}
     user = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{SERVICE_ACCOUNT}"
     review = {
         "apiVersion": "authorization.k8s.io/v1",
