@@ -101,9 +101,11 @@ def test_b8_3_deletions_by_schedule_wait_their_turn_and_the_kill_switch_does_not
             scene.create()
         for scene in scenes:
             scene.wait_made()
+            # As it began, for want of a verdict, it may be shown as inactive until this is written.
+            scene.wait_phase("Active")
         played.status(namespace, active=False)
-        eventually(lambda: len(_in_phase(scenes, "Inactive")) == 2, what="two had their turn")
-        held = _in_phase(scenes, "ShuttingDown")
+        eventually(lambda: len(_in_phase(scenes, "Inactive")) == 2, 30, what="two had their turn")
+        held = [scene for scene in scenes if scene.status["phase"] != "Inactive"]
         assert len(held) == 3
         for scene in held:
             scene.wait_phase("ShuttingDown", "DeletionRateLimited")
