@@ -177,11 +177,15 @@ def test_the_service_account_may_do_its_work_and_no_more(installed: ControlPlane
         )
         return review["status"].get("allowed", False) is True
 
-    told = [
-        (verb, group, resource, where, allowed(verb, group, resource, where))
-        for verb, group, resource, where, _ in RIGHTS
-    ]
-    assert told == RIGHTS
+    def as_listed() -> bool:
+        told = [
+            (verb, group, resource, where, allowed(verb, group, resource, where))
+            for verb, group, resource, where, _ in RIGHTS
+        ]
+        assert told == RIGHTS
+        return True
+
+    eventually(as_listed, what="the roles count")
 
 
 @pytest.mark.server
