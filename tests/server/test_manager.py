@@ -59,6 +59,7 @@ def candidate(plane: ControlPlane, name: str, *arguments: str) -> ManagerProcess
 def test_one_leads_the_other_stands_by_ready_and_takes_over_from_a_stopped_and_from_a_killed_one(
     plane: ControlPlane,
 ) -> None:
+    mark = plane.audit_log.mark()
     with candidate(plane, "pod-1") as first, candidate(plane, "pod-2") as second:
         eventually(lambda: leads(first), 10, what="the first leads")
         assert not leads(second)
@@ -81,7 +82,7 @@ def test_one_leads_the_other_stands_by_ready_and_takes_over_from_a_stopped_and_f
             assert plane.api.get(*LEASE)["spec"]["leaseTransitions"] >= 2
             assert third.stop() == 0
     assert holder(plane) == ""
-    refused = select(plane.audit(), user=MANAGER_USER, resource="leases", code=403)
+    refused = select(plane.audit(since=mark), user=MANAGER_USER, resource="leases", code=403)
     assert not refused, "the shipped rights are enough for the Lease"
 
 
