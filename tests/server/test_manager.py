@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -26,7 +27,9 @@ from support.observing import said
 from support.scene import MACHINES
 
 LEASE = ("coordination.k8s.io/v1", "Lease", "5spot-leader", SYSTEM_NAMESPACE)
-ELECTION = ("--enable-leader-election", "--lease-duration-secs", "4", "--lease-renew-deadline-secs", "3",
+LEASE_SECONDS = 8
+# A leader gives up after twice what a request may take on a busy machine, so that none does by accident.
+ELECTION = ("--enable-leader-election", "--lease-duration-secs", str(LEASE_SECONDS), "--lease-renew-deadline-secs", "6",
             "--lease-retry-period-secs", "0.5")  # fmt: skip
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
@@ -56,12 +59,19 @@ def candidate(plane: ControlPlane, name: str, *arguments: str) -> ManagerProcess
     return ManagerProcess(plane, *ELECTION, *arguments, environment={"POD_NAME": name})
 
 
+@contextmanager
+def leader(plane: ControlPlane, name: str, *arguments: str) -> Iterator[ManagerProcess]:
+    """One that leads. Where another died with the lease, that takes as long as it lasts."""
+    with candidate(plane, name, *arguments) as process:
+        eventually(lambda: leads(process), 40, what="it leads")
+        yield process
+
+
 def test_one_leads_the_other_stands_by_ready_and_takes_over_from_a_stopped_and_from_a_killed_one(
     plane: ControlPlane,
 ) -> None:
     mark = plane.audit_log.mark()
-    with candidate(plane, "pod-1") as first, candidate(plane, "pod-2") as second:
-        eventually(lambda: leads(first), 10, what="the first leads")
+    with leader(plane, "pod-1") as first, candidate(plane, "pod-2") as second:
         assert not leads(second)
         assert second.health("/readyz")[0] == 200, "a synced standby is ready"
         lease = plane.api.get(*LEASE)
@@ -69,15 +79,19 @@ def test_one_leads_the_other_stands_by_ready_and_takes_over_from_a_stopped_and_f
         assert lease["metadata"]["annotations"] == {"5spot.finos.org/reconcilers": ",".join(sorted(CONTROLLERS))}
 
         assert first.stop() == 0
-        eventually(lambda: leads(second), 15, what="the second leads")
+        eventually(lambda: leads(second), 30, what="the second leads")
         let_go, taken = said(first, "let the lease go")[-1], said(second, "leading")[-1]
-        assert (taken - let_go).total_seconds() < 3, "a lease that was let go is not waited for"
+        assert (taken - let_go).total_seconds() < LEASE_SECONDS - 3, "a lease that was let go is not waited for"
 
         with candidate(plane, "pod-3") as third:
-            killed = datetime.now(UTC)
             second.kill()
-            eventually(lambda: leads(third), 15, what="the third leads")
-            assert 2 < (said(third, "leading")[-1] - killed).total_seconds() < 7
+            killed = datetime.now(UTC)
+            renewed = datetime.fromisoformat(plane.api.get(*LEASE)["spec"]["renewTime"])
+            assert renewed <= killed, "the second's last renewal"
+            eventually(lambda: leads(third), 40, what="the third leads")
+            taken = said(third, "leading")[-1]
+            assert (taken - renewed).total_seconds() >= LEASE_SECONDS, "its time is up"
+            assert (taken - killed).total_seconds() < LEASE_SECONDS + 6
             assert holder(plane) == "pod-3"
             assert plane.api.get(*LEASE)["spec"]["leaseTransitions"] >= 2
             assert third.stop() == 0
@@ -89,22 +103,20 @@ def test_one_leads_the_other_stands_by_ready_and_takes_over_from_a_stopped_and_f
 def test_a_leader_that_the_server_does_not_answer_stops_working_and_works_again_afterwards(
     plane: ControlPlane,
 ) -> None:
-    with candidate(plane, "pod-1") as process:
-        eventually(lambda: leads(process), 10, what="it leads")
+    with leader(plane, "pod-1") as process:
         plane.pause_apiserver()
         try:
-            eventually(lambda: not leads(process), 12, what="it gave up")
+            eventually(lambda: not leads(process), 30, what="it gave up")
             assert process.health("/healthz")[0] == 200, "no restart would bring the server back"
         finally:
             plane.resume_apiserver()
-        eventually(lambda: leads(process), 20, what="it leads again")
+        eventually(lambda: leads(process), 60, what="it leads again")
         assert process.exit_code is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_with_the_server_away_ends_well_within_the_grace_period(plane: ControlPlane, number: int) -> None:
-    with candidate(plane, "pod-1") as process:
-        eventually(lambda: leads(process), 10, what="it leads")
+    with leader(plane, "pod-1") as process:
         plane.kill_apiserver()
         time.sleep(1)
         began = time.monotonic()
@@ -118,8 +130,7 @@ def test_a_stop_with_the_server_away_ends_well_within_the_grace_period(plane: Co
 
 
 def test_a_lease_shared_by_mistake_ends_the_second_deployment_with_exit_code_2(plane: ControlPlane) -> None:
-    with candidate(plane, "pod-1", "--controllers", "scheduledmachine") as first:
-        eventually(lambda: leads(first), 10, what="the first leads")
+    with leader(plane, "pod-1", "--controllers", "scheduledmachine") as first:
         other = candidate(plane, "pod-2", "--controllers", "timebasedspotschedule", "--lease-name", "5spot-leader")
         other.start(wait=False)
         try:
