@@ -76,10 +76,14 @@ class Gate:
 
     def __exit__(self, *_: object) -> None:
         self._open.set()
-        self._plane.api.delete(*_CONFIGURATION, self._name, missing_ok=True)
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        try:
+            self._plane.api.delete(*_CONFIGURATION, self._name, missing_ok=True)
+            # As long as the server still asks, a request fails when nobody answers.
+            eventually(self._is_gone, 30, what="the gate is gone", poll=0.1)
+        finally:
+            self._server.shutdown()
+            self._server.server_close()
+            self._thread.join()
 
     def held(self, count: int = 1, timeout: float = 15) -> Json:
         """Wait until so many requests have come; the last of them."""
@@ -102,6 +106,10 @@ class Gate:
         metadata = {"name": "gate", "namespace": self._namespace}
         self._plane.api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}, dry_run=True)
         return self._probed.is_set()
+
+    def _is_gone(self) -> bool:
+        self._probed.clear()
+        return not self._probe()
 
     def _configuration(self) -> Json:
         port = self._server.server_address[1]
