@@ -117,7 +117,7 @@ def test_b1_3_b1_21_flips_in_quick_succession_converge_with_one_machine_at_a_tim
     for _ in range(3):
         scene.active(False)
         # A controller that goes by the state may well not see a verdict that is taken back within milliseconds.
-        scene.until(partial(_begun, scene, machine), what="the Machine goes")
+        scene.until(partial(scene.begun, machine), what="the Machine goes")
         for active in (True, False, True):
             scene.active(active)
         # Cluster API takes longer to unmake a machine than this, and the name is free only then.
@@ -133,12 +133,6 @@ def test_b1_3_b1_21_flips_in_quick_succession_converge_with_one_machine_at_a_tim
     # Cluster API, slow to see a Machine go, may take the next one's objects with it; then there is one more.
     assert len(made) >= 4
     assert "".join(what for _, what in sorted(made + unmade)) == "+-" * len(made), "never one beside another"
-
-
-def _begun(scene: LiveScene, machine: dict[str, Any]) -> bool:
-    """Whether the Machine is going, or gone."""
-    metadata = (scene.find_machine() or {}).get("metadata", {})
-    return metadata.get("uid") != machine["metadata"]["uid"] or "deletionTimestamp" in metadata
 
 
 def _done(events: list[dict[str, Any]], verb: str, code: int) -> list[dict[str, Any]]:

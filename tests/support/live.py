@@ -117,6 +117,11 @@ class LiveScene(Scene):
     def find_machine(self) -> Json | None:
         return self.api.find(*self.machines, self.name, self.namespace)
 
+    def begun(self, machine: Json) -> bool:
+        """Whether the shutdown of a Machine has begun: it is going, or gone."""
+        metadata = (self.find_machine() or {}).get("metadata", {})
+        return metadata.get("uid") != machine["metadata"]["uid"] or "deletionTimestamp" in metadata
+
     def machine_condition(self, type_: str) -> Json:
         """A condition of the Machine in today's sense, at either version; empty when there is none."""
         return machine_condition(self.machine(), type_)
