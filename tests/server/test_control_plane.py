@@ -29,6 +29,7 @@ from controlplane import (
 from controlplane.audit import COMPLETE, STARTED
 from controlplane.crds import is_established
 from support import CLUSTER_NAME, eventually, make_namespace
+from support.processes import LOOPBACK, alive, listening
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 CLUSTER_API = "cluster.x-k8s.io/v1beta2"
@@ -36,15 +37,6 @@ CLUSTER_API = "cluster.x-k8s.io/v1beta2"
 
 def config_map(namespace: str, name: str = "one") -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    # A zombie whose parent has not looked yet is dead.
-    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
 
 
 def test_kubectl_and_the_server_report_the_release_that_was_asked_for(kubectl: Callable[..., str]) -> None:
@@ -222,21 +214,9 @@ def test_the_server_comes_back_on_its_port_with_its_data(own_control_plane: Call
 
 
 def test_all_of_it_listens_on_loopback_only(control_plane: ControlPlane) -> None:
-    # Linux: the socket tables hold local addresses as hexadecimal; 0A is the state LISTEN.
-    inodes = {
-        str(link.readlink())
-        for pid in control_plane.pids.values()
-        for link in Path(f"/proc/{pid}/fd").iterdir()
-        if link.is_symlink()
-    }
-    listening = [
-        fields[1].rpartition(":")[0]
-        for table in ("/proc/net/tcp", "/proc/net/tcp6")
-        for fields in (line.split() for line in Path(table).read_text().splitlines()[1:])
-        if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes
-    ]
-    assert len(listening) >= 4
-    assert set(listening) == {"0100007F"}
+    found = listening(control_plane.pids.values())
+    assert len(found) >= 4
+    assert set(found) == {LOOPBACK}
 
 
 def test_nothing_is_left_behind_after_the_end() -> None:
