@@ -34,6 +34,9 @@ TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
+_IDLE_SECONDS = 20.0
+"""Servers close idle connections after a while, and a request that meets such an end may have arrived."""
+
 
 @dataclass
 class Answer:
@@ -193,6 +196,11 @@ class Target:
         return headers
 
     def _connection(self) -> http.client.HTTPConnection:
+        now = time.monotonic()
+        if now - getattr(self._kept, "used", now) > _IDLE_SECONDS:
+            # The next request opens it again.
+            self._kept.connection.close()
+        self._kept.used = now
         if not hasattr(self._kept, "connection"):
             self._kept.connection = self._connect()
         return self._kept.connection  # type: ignore[no-any-return]
