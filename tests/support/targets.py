@@ -173,14 +173,14 @@ class Target:
         finally:
             events.close()
 
-    def kubectl(self, *arguments: str, stdin: str = "", fails: bool = False) -> str:
+    def kubectl(self, *arguments: str, stdin: str = "", fails: bool = False, seconds: float = 60) -> str:
         """The real kubectl; returns what it wrote (its errors when it is meant to fail)."""
         done = subprocess.run(
             [self._kubectl, *arguments],
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=seconds,
             check=False,
             env={"KUBECONFIG": str(self._config), "HOME": str(self._config.parent), "PATH": "/usr/bin:/bin"},
         )
