@@ -49,7 +49,7 @@ def test_b3_2_deleted_with_orphans_wanted_it_leaves_its_machine_alone(world: Wor
     scene = LiveScene(world, world.namespace("orphan"))
     machine = scene.run()
     scene.delete(propagation="Orphan")
-    scene.until(lambda: scene.find() is None, AT_ONCE, what="the ScheduledMachine is gone")
+    scene.until(lambda: scene.find() is None, TICKS, what="the ScheduledMachine is gone")
 
     def adopted() -> bool:
         owners = scene.machine()["metadata"].get("ownerReferences", [])
