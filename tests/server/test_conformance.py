@@ -46,6 +46,9 @@ ALWAYS_ALONG = ("flip", "verdict")
 def toys(control_plane: ControlPlane) -> Iterator[None]:
     kinds: list[type[Toy]] = [Toy, FollowingToy, *WRONG]
     control_plane.install_crds([toy.definition() for toy in kinds])
+    for resource in (toy.make_resource() for toy in kinds):
+        # Waits until discovery lists the kind, by which the kit finds it.
+        control_plane.api.list(resource.api_version, resource.kind)
     yield
     for toy in kinds:
         control_plane.api.delete(*CRD, toy.make_resource().qualified, missing_ok=True)
