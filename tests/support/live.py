@@ -18,8 +18,9 @@ from .waiting import eventually
 Json = dict[str, Any]
 T = TypeVar("T")
 
-RUNNING_SECONDS = 30.0
-"""How long a machine may take to run: a second when the machine is idle."""
+RUNNING_SECONDS = 60.0
+"""How long a machine may take to run: a second when the machine is idle. Cluster API tries a connection to a workload
+cluster that broke only every 30 seconds."""
 
 
 class LiveScene(Scene):
