@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, TypeVar
 
-from controlplane import ApiError
+from controlplane import ApiError, select
 from fivespot.testing.clusterapi import TERMINATE_AFTER, Family
 
 from .clusterapi import POLL, World
@@ -145,6 +145,16 @@ class LiveScene(Scene):
             return "ending"
         phase: str = found.get("status", {}).get("phase", "Pending")
         return phase
+
+    def seconds_to_unmake(self, mark: int, *, user: str, verb: str) -> float:
+        """From somebody's request about the Machine to the deletion of its infrastructure object, by the server's log.
+
+        What Cluster API waits for lies between the two, and little of what a busy machine adds to a test.
+        """
+        events = select(self.world.plane.audit(since=mark), namespace=self.namespace)
+        asked = select(events, user=user, verbs=verb, resource="machines")
+        done = select(events, verbs="delete", resource=self.family.machine.plural)
+        return seconds_between(asked[0]["requestReceivedTimestamp"], done[0]["requestReceivedTimestamp"])
 
     # Waiting -----------------------------------------------------------------------------------------------------
 
