@@ -175,11 +175,11 @@ def works(plane: ControlPlane, namespace: str = "default") -> None:
     api.create(schedule("hours", namespace, ALWAYS))
     scene = Scene(api, namespace, ProviderKind(api, "TimeBasedSpotSchedule"))
     scene.create()
-    scene.wait_made(30)
-    scene.wait_phase("Active")
+    scene.wait_made(60)
+    scene.wait_phase("Active", timeout=60)
     api.patch("spotschedules.5spot.finos.org/v1alpha1", "TimeBasedSpotSchedule", "hours", namespace, DISABLED)
-    scene.wait_gone()
-    scene.wait_phase("Inactive")
+    scene.wait_gone(60)
+    scene.wait_phase("Inactive", timeout=60)
 
 
 DISABLED = {"spec": {"enabled": False}}
@@ -221,7 +221,7 @@ def test_without_its_crds_the_manager_waits_and_says_so_and_works_once_they_are_
         # Taken away while it runs, and installed again.
         crd = ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "scheduledmachines.5spot.finos.org")
         plane.api.delete(*crd)
-        eventually(lambda: plane.api.find(*crd) is None, 30, what="it is gone")
+        eventually(lambda: plane.api.find(*crd) is None, 60, what="it is gone")
         plane.install_crds([machines])
         manager.wait_ready()
         plane.api.patch(
@@ -233,7 +233,7 @@ def test_without_its_crds_the_manager_waits_and_says_so_and_works_once_they_are_
         )
         plane.api.create(machine("again", "default"))
         again = Scene(plane.api, "default", ProviderKind(plane.api, "TimeBasedSpotSchedule"), "again")
-        again.wait_made(30)
+        again.wait_made(60)
         assert manager.exit_code is None
         assert not [r for r in manager.logs() if "exception" in r or re.search("Traceback", json.dumps(r))]
 
