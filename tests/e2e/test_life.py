@@ -122,8 +122,9 @@ def test_b1_3_b1_21_flips_in_quick_succession_converge_with_one_machine_at_a_tim
         scene.until(partial(scene.begun, machine), what="the Machine goes")
         for active in (True, False, True):
             scene.active(active)
-        # Cluster API takes longer to unmake a machine than this, and the name is free only then.
-        machine = scene.wait_ready(60, after=machine)
+        # Cluster API takes longer to unmake a machine than this, and the name is free only then. Where it takes the
+        # objects of the next one along, that is replaced under a brake, which doubles each time.
+        machine = scene.wait_ready(120, after=machine)
         assert len(scene.present()) == 3
     for active in (False, True, False):
         scene.active(active)
