@@ -19,8 +19,8 @@ from controlplane import CONTROLLER_RUNTIME, build_go_program
 from fivespot.apiserver import Handler, Request, Response
 from support.targets import DEFINITIONS, NAMESPACES, EmbeddedServer, Target, embedded_target
 
-# The program is built with the real server.
-pytestmark = pytest.mark.server
+# The program is built with the real server. The first test waits for that server, and for the program.
+pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
 
 Json = dict[str, Any]
 

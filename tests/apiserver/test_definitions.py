@@ -315,7 +315,7 @@ def test_watchers_see_objects_go_with_their_definition(target: Target, ns: str) 
         deleted = target.delete(f"{DEFINITIONS}/{defined.name}").ok()
         assert deleted["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
         assert sorted(events.take(2)) == [("DELETED", "a"), ("DELETED", "b")]
-        assert events.next(20) is None
+        assert events.next() is None
     gone = target.eventually(lambda: (answer := target.get(path)).status == 404 and answer)
     assert gone.raw.strip() == b"404 page not found"
     target.eventually(lambda: target.get(f"{DEFINITIONS}/{defined.name}").status == 404)
@@ -338,7 +338,7 @@ def test_names_that_are_taken(target: Target) -> None:
     assert conditions()["Established"] == ("False", "NotAccepted")
     assert target.get(f"/apis/{defined.group}/v1/others").status == 404
     defined.remove()
-    target.eventually(lambda: established(target.get(path).ok()), 30)
+    target.eventually(lambda: established(target.get(path).ok()))
     target.delete(path)
 
 

@@ -117,7 +117,7 @@ def test_plain_discovery(target: Target, widgets: Defined) -> None:
     assert core["configmaps"]["shortNames"] == ["cm"]
     assert (core["namespaces"]["namespaced"], core["pods"]["kind"]) == (False, "Pod")
     assert {"namespaces/status", "namespaces/finalize", "pods/status", "nodes/status"} <= set(core)
-    groups = {each["name"]: each for each in target.get("/apis").ok()["groups"]}
+    groups = target.groups()
     assert groups[widgets.group]["preferredVersion"]["version"] == "v1"
     assert {"apiextensions.k8s.io", "coordination.k8s.io", "events.k8s.io"} <= set(groups)
     group = target.get(f"/apis/{widgets.group}").ok()
@@ -165,7 +165,7 @@ def test_openapi_describes_custom_resources(target: Target, widgets: Defined) ->
     def look() -> Any:
         return target.get("/openapi/v3").ok()["paths"].get(name)
 
-    url = target.eventually(look, 30)["serverRelativeURL"]
+    url = target.eventually(look)["serverRelativeURL"]
     document = target.get(url.partition("?")[0]).ok()
     gvk = {"group": widgets.group, "kind": "Widget", "version": "v1"}
     (schema,) = [

@@ -25,6 +25,8 @@ from support.kept import log_folder, worker_name
 from support.live import LiveScene
 
 _RUNS = pytest.StashKey[dict[str, "Future[None]"]]()
+_SECONDS = 300.0
+"""For a test and the start of its world. The first of those that run together waits for all of them to get on."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,6 +34,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and {"world", "own_world"} & set(item.fixturenames):
             item.add_marker("server")
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(_SECONDS))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -11,8 +11,6 @@ pytestmark = pytest.mark.together
 
 TICKS = 75.0
 """Seconds for three looks at a drain, and something over."""
-AT_ONCE = 15.0
-"""Less than Cluster API takes to look at a drain a second time."""
 FINALIZER = "5spot.finos.org/scheduledmachine"
 
 
@@ -28,7 +26,7 @@ def test_b3_2_deleted_in_the_background_it_is_drained_and_goes_last(world: World
     scene.pod()
     node = scene.node_name
     scene.delete()
-    scene.until(lambda: scene.pod_phase() == "gone", AT_ONCE, what="the Pod is evicted: no grace, but a drain")
+    scene.until(lambda: scene.pod_phase() == "gone", TICKS, what="the Pod is evicted: no grace, but a drain")
     wait_all_gone(scene, TICKS)
     assert scene.node(node) is None
 
@@ -49,7 +47,7 @@ def test_b3_2_deleted_with_orphans_wanted_it_leaves_its_machine_alone(world: Wor
     scene = LiveScene(world, world.namespace("orphan"))
     machine = scene.run()
     scene.delete(propagation="Orphan")
-    scene.until(lambda: scene.find() is None, AT_ONCE, what="the ScheduledMachine is gone")
+    scene.until(lambda: scene.find() is None, TICKS, what="the ScheduledMachine is gone")
 
     def adopted() -> bool:
         owners = scene.machine()["metadata"].get("ownerReferences", [])

@@ -80,7 +80,9 @@ def test_b1_10_b2_1_cluster_api_deletes_the_others_after_the_machine(world: Worl
     scene.active(False)
     scene.wait_phase("Inactive")
     events = world.plane.audit(since=mark)
-    ours = select(events, user=MANAGER_USER, verbs="delete", namespace=scene.namespace)
+    asked = select(events, user=MANAGER_USER, verbs="delete", namespace=scene.namespace)
+    # What Cluster API has deleted may be seen a moment longer than the Machine, and is asked for in vain.
+    ours = [event for event in asked if event["responseStatus"]["code"] != 404]
     assert tally(ours) == {"delete cluster.x-k8s.io/machines": 1}
     theirs = select(events, user=CORE_USER, verbs="delete", namespace=scene.namespace)
     assert [event["objectRef"]["resource"] for event in _first_of_each(theirs)] == [
@@ -117,11 +119,12 @@ def test_b1_3_b1_21_flips_in_quick_succession_converge_with_one_machine_at_a_tim
     for _ in range(3):
         scene.active(False)
         # A controller that goes by the state may well not see a verdict that is taken back within milliseconds.
-        scene.until(partial(_begun, scene, machine), what="the Machine goes")
+        scene.until(partial(scene.begun, machine), what="the Machine goes")
         for active in (True, False, True):
             scene.active(active)
-        # Cluster API takes longer to unmake a machine than this, and the name is free only then.
-        machine = scene.wait_ready(60, after=machine)
+        # Cluster API takes longer to unmake a machine than this, and the name is free only then. Where it takes the
+        # objects of the next one along, that is replaced under a brake, which doubles each time.
+        machine = scene.wait_ready(120, after=machine)
         assert len(scene.present()) == 3
     for active in (False, True, False):
         scene.active(active)
@@ -133,12 +136,6 @@ def test_b1_3_b1_21_flips_in_quick_succession_converge_with_one_machine_at_a_tim
     # Cluster API, slow to see a Machine go, may take the next one's objects with it; then there is one more.
     assert len(made) >= 4
     assert "".join(what for _, what in sorted(made + unmade)) == "+-" * len(made), "never one beside another"
-
-
-def _begun(scene: LiveScene, machine: dict[str, Any]) -> bool:
-    """Whether the Machine is going, or gone."""
-    metadata = (scene.find_machine() or {}).get("metadata", {})
-    return metadata.get("uid") != machine["metadata"]["uid"] or "deletionTimestamp" in metadata
 
 
 def _done(events: list[dict[str, Any]], verb: str, code: int) -> list[dict[str, Any]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from controlplane import ApiError
 from support.clusterapi import World
-from support.live import LiveScene
+from support.live import LiveScene, machine_condition
 from support.machines import MACHINE
 
 pytestmark = pytest.mark.together
@@ -14,7 +15,29 @@ PAUSED = "cluster.x-k8s.io/paused"
 
 
 def pause_cluster(world: World, scene: LiveScene, *, paused: bool) -> None:
+    """Returns when Cluster API has seen it: its Machine controller reads the same cache of Clusters."""
     world.api.patch(*world.clusters, "prod", scene.namespace, {"spec": {"paused": paused}})
+
+    def seen() -> bool:
+        cluster = world.api.get(*world.clusters, "prod", scene.namespace)
+        return machine_condition(cluster, "Paused").get("status") == str(paused)
+
+    scene.until(seen, what="Cluster API knows of the pause" if paused else "Cluster API knows of its end")
+    if not paused:
+        touch(scene)
+
+
+def touch(scene: LiveScene) -> None:
+    """Have Cluster API look at the Machine, unless it is gone.
+
+    Its Machine controller does not notice the end of a Cluster's pause (1.14): it looks again at its next full pass,
+    hours later, or when something touches the Machine.
+    """
+    try:
+        scene.annotate_machine(**{"example.com/resumed": ""})
+    except ApiError as error:
+        if error.status != 404:
+            raise
 
 
 def pause_object(world: World, scene: LiveScene, *, paused: bool) -> None:
@@ -53,8 +76,5 @@ def test_b6_2_a_kill_under_pause_is_asked_for_and_cluster_api_carries_it_out_onc
     scene.until(lambda: "deletionTimestamp" in scene.machine()["metadata"], what="the Machine is being deleted")
     assert len(scene.present()) == 3, "Cluster API holds still"
     pause_cluster(world, scene, paused=False)
-    # Cluster API's Machine controller does not notice the end of a Cluster's pause (1.14): it looks again at its next
-    # full pass, hours later, or when something touches the Machine.
-    scene.annotate_machine(**{"example.com/resumed": ""})
     scene.wait_phase("Terminated", "KillSwitchActivated")
     scene.wait_gone()

@@ -141,7 +141,9 @@ def test_a_dry_run_lists_what_would_happen_and_the_take_over_touches_no_machine_
     touched = {
         (event["verb"], event["objectRef"]["name"])
         for event in requests(world, mark)
-        if event["verb"] in {"patch", "delete"} and event["objectRef"]["resource"] == "machines"
+        if event["verb"] in {"patch", "delete"}
+        # What other tests left behind in their namespaces goes on meanwhile.
+        and (event["objectRef"]["resource"], event["objectRef"].get("namespace")) == ("machines", namespace)
     }
     assert touched == {("patch", "over"), ("delete", "over")}
 
@@ -155,7 +157,8 @@ def planned(manager: ManagerProcess, namespace: str) -> dict[str, list[str]]:
             for entry in manager.debug("plans")
             if entry["controller"] == "scheduledmachine" and entry["object"].startswith(f"{namespace}/")
         }
-        assert all("cannot be read" not in plan["message"] for plan in plans.values()), plans
+        unread = ("cannot be read", "not read yet")
+        assert not any(words in plan["message"] for words in unread for plan in plans.values()), plans
         assert len(plans) == 6, plans
         return {name: plan["steps"] for name, plan in plans.items()}
 

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from controlplane import ApiError
 from support.clusterapi import World
 from support.live import LiveScene
-
-
-def listening_addresses(pids: list[int]) -> set[str]:
-    """The local addresses that processes listen on, as the kernel writes them (IPv4 in hexadecimal, reversed)."""
-    inodes = {str(link.readlink()) for pid in pids for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
-    return {
-        fields[1].rpartition(":")[0]
-        for table in ("/proc/net/tcp", "/proc/net/tcp6")
-        for fields in (line.split() for line in Path(table).read_text().splitlines()[1:])
-        if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes
-    }
+from support.processes import LOOPBACK, listening
 
 
 def test_cluster_apis_own_manager_listens_on_loopback_only(world: World) -> None:
-    assert listening_addresses([world.plane.pids["cluster-api-core"]]) == {"0100007F"}
+    assert set(listening([world.plane.pids["cluster-api-core"]])) == {LOOPBACK}
 
 
 def test_its_webhooks_judge_what_is_written(world: World) -> None:

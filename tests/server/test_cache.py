@@ -208,18 +208,24 @@ async def test_a_kind_comes_goes_and_comes_back_with_other_versions(client: Clie
 
         api.create(definition(group, "v1"))
         try:
-            await eventually_async(lambda: informer.synced, timeout=10)
+            await eventually_async(lambda: informer.synced, timeout=30)
+
+            def usable() -> bool:
+                known = kinds.lookup(gadget)
+                return isinstance(known, KindState) and known.usable
+
+            # The informer may have tried again by itself, before the definition was heard of.
+            await eventually_async(usable, timeout=30)
             state = kinds.lookup(gadget)
             assert isinstance(state, KindState)
-            assert state.usable
             assert state.served == ("v1",)
             body = {"apiVersion": f"{group}/v1", "kind": "Gadget", "metadata": {"name": "one", "namespace": namespace}}
             await client.create(informer.resource, body)
             assert names(informer) == {"one"}
         finally:
             api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", f"gadgets.{group}")
-        await eventually_async(lambda: told == ["ADDED one", "DELETED one"], timeout=20)
-        await eventually_async(lambda: kinds.lookup(gadget) == KindAbsent(), timeout=20)
+        await eventually_async(lambda: told == ["ADDED one", "DELETED one"], timeout=45)
+        await eventually_async(lambda: kinds.lookup(gadget) == KindAbsent(), timeout=45)
 
         api.create(definition(group, "v1", "v2"))
         try:
@@ -228,12 +234,12 @@ async def test_a_kind_comes_goes_and_comes_back_with_other_versions(client: Clie
                 known = kinds.lookup(gadget)
                 return isinstance(known, KindState) and known.usable and known.served == ("v2", "v1")
 
-            await eventually_async(both_served, timeout=10)
+            await eventually_async(both_served, timeout=30)
             state = kinds.lookup(gadget)
             assert isinstance(state, KindState)
             newest = cache.informer(state.resource())
             assert newest.resource.version == "v2"
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 await newest.wait_synced()
             assert not isinstance(kinds.in_group(group), KindUnknown)
         finally:

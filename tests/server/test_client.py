@@ -235,6 +235,9 @@ async def end_of(watch: Watch) -> WatchEnded:
 
 async def test_a_watch_starts_after_its_version_and_ends_when_agreed(client: Client, namespace: str) -> None:
     first = await client.create(CONFIG_MAPS, config_map("w"), namespace=namespace)
+    # Before the watch, whose time is short.
+    await client.patch(CONFIG_MAPS, first.key, merge_patch({"data": {"a": "2"}}))
+    await client.delete(CONFIG_MAPS, first.key, uid=first.head.uid)
     watch = await client.watch(
         CONFIG_MAPS,
         namespace,
@@ -243,8 +246,6 @@ async def test_a_watch_starts_after_its_version_and_ends_when_agreed(client: Cli
         server_timeout=2,
     )
     async with watch:
-        await client.patch(CONFIG_MAPS, first.key, merge_patch({"data": {"a": "2"}}))
-        await client.delete(CONFIG_MAPS, first.key, uid=first.head.uid)
         events = [await watch.next(), await watch.next()]
         assert [event.type for event in events] == ["MODIFIED", "DELETED"]
         assert (await end_of(watch)).reason is WatchEnd.CLEAN

@@ -18,7 +18,7 @@ SECONDS = 270.0
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_the_page_works_from_top_to_bottom(
     control_plane: ControlPlane, manager: ManagerProcess, namespace: str, tmp_path: Path
 ) -> None:

@@ -168,5 +168,6 @@ async def test_a_kind_that_is_installed_later_and_removed_again(client: Client, 
         api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", f"gadgets.{group_name}")
         await eventually_async(lambda: not opened(), timeout=30)
         assert controller.ready
-        assert len(runs.keys) >= 2
+        # The run that its objects' going asks for may still be due when the kind is gone.
+        await eventually_async(lambda: len(runs.keys) >= 2)
         task.cancel()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, TypeVar
 
-from controlplane import ApiError
+from controlplane import ApiError, select
 from fivespot.testing.clusterapi import TERMINATE_AFTER, Family
 
 from .clusterapi import POLL, World
@@ -18,8 +18,9 @@ from .waiting import eventually
 Json = dict[str, Any]
 T = TypeVar("T")
 
-RUNNING_SECONDS = 30.0
-"""How long a machine may take to run: a second when the machine is idle."""
+RUNNING_SECONDS = 60.0
+"""How long a machine may take to run: a second when the machine is idle. Cluster API tries a connection to a workload
+cluster that broke only every 30 seconds."""
 
 
 class LiveScene(Scene):
@@ -117,6 +118,11 @@ class LiveScene(Scene):
     def find_machine(self) -> Json | None:
         return self.api.find(*self.machines, self.name, self.namespace)
 
+    def begun(self, machine: Json) -> bool:
+        """Whether the shutdown of a Machine has begun: it is going, or gone."""
+        metadata = (self.find_machine() or {}).get("metadata", {})
+        return metadata.get("uid") != machine["metadata"]["uid"] or "deletionTimestamp" in metadata
+
     def machine_condition(self, type_: str) -> Json:
         """A condition of the Machine in today's sense, at either version; empty when there is none."""
         return machine_condition(self.machine(), type_)
@@ -139,6 +145,16 @@ class LiveScene(Scene):
             return "ending"
         phase: str = found.get("status", {}).get("phase", "Pending")
         return phase
+
+    def seconds_to_unmake(self, mark: int, *, user: str, verb: str) -> float:
+        """From somebody's request about the Machine to the deletion of its infrastructure object, by the server's log.
+
+        What Cluster API waits for lies between the two, and little of what a busy machine adds to a test.
+        """
+        events = select(self.world.plane.audit(since=mark), namespace=self.namespace)
+        asked = select(events, user=user, verbs=verb, resource="machines")
+        done = select(events, verbs="delete", resource=self.family.machine.plural)
+        return seconds_between(asked[0]["requestReceivedTimestamp"], done[0]["requestReceivedTimestamp"])
 
     # Waiting -----------------------------------------------------------------------------------------------------
 

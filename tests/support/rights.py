@@ -60,12 +60,43 @@ def may_not_write_events(api: Api) -> None:
 
 
 def grant(api: Api, bodies: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Create accounts with their roles; what was created. In memory there are no roles: every account may do all."""
+    """Create accounts with their roles; what was created. In memory there are no roles: every account may do all.
+
+    Returns when the rights count: whoever acts before that is refused, which some tests would find in the audit log.
+    """
     rbac = _ROLE[0]
     made = [body for body in bodies if obstacles_of(api) is None or body["apiVersion"] != rbac]
     for body in made:
         api.create(body)
+    for binding in (body for body in made if body["kind"] in {"ClusterRoleBinding", "RoleBinding"}):
+        for review in _reviews(binding, made):
+            eventually(lambda review=review: _reviewed(api, review), what=f"{review} counts")  # type: ignore[misc]
     return made
+
+
+def _reviews(binding: dict[str, Any], made: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One question for each right that a binding gives to an account by a role that was made with it."""
+    named = (binding["roleRef"]["kind"], binding["roleRef"]["name"])
+    place = {"namespace": binding["metadata"]["namespace"]} if binding["kind"] == "RoleBinding" else {}
+    [role] = [body for body in made if (body["kind"], body["metadata"]["name"]) == named]
+    return [
+        {
+            "user": f"system:serviceaccount:{subject['namespace']}:{subject['name']}",
+            "resourceAttributes": {
+                **place,
+                "verb": verb,
+                "group": group,
+                "resource": resource.partition("/")[0],
+                "subresource": resource.partition("/")[2],
+                "name": rule.get("resourceNames", [""])[0],
+            },
+        }
+        for subject in binding["subjects"]
+        for rule in role["rules"]
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    ]
 
 
 def as_account(plane: ControlPlane, namespace: str, name: str) -> Api:
@@ -99,11 +130,11 @@ def _set_resources(api: Api, role: str, group: str, resources: list[str]) -> Non
 def _allowed(api: Api, group: str, plural: str, verb: str = "list") -> bool:
     attributes = {"group": group, "resource": plural, "verb": verb}
     user = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{SERVICE_ACCOUNT}"
-    review = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SubjectAccessReview",
-        "spec": {"user": user, "resourceAttributes": attributes},
-    }
+    return _reviewed(api, {"user": user, "resourceAttributes": attributes})
+
+
+def _reviewed(api: Api, question: dict[str, Any]) -> bool:
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": question}
     try:
         answer = api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
     except ApiError as error:

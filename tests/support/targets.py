@@ -34,6 +34,9 @@ TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
+_IDLE_SECONDS = 20.0
+"""Servers close idle connections after a while, and a request that meets such an end may have arrived."""
+
 
 @dataclass
 class Answer:
@@ -79,7 +82,7 @@ class Events:
         self._connection = connection
         self.status = response.status
 
-    def next(self, seconds: float = 10.0) -> Json | None:
+    def next(self, seconds: float = 30.0) -> Json | None:
         """The next event; None at the end of the stream. TimeoutError when nothing comes."""
         if self._connection.sock is not None:
             self._connection.sock.settimeout(seconds)
@@ -170,14 +173,14 @@ class Target:
         finally:
             events.close()
 
-    def kubectl(self, *arguments: str, stdin: str = "", fails: bool = False) -> str:
+    def kubectl(self, *arguments: str, stdin: str = "", fails: bool = False, seconds: float = 60) -> str:
         """The real kubectl; returns what it wrote (its errors when it is meant to fail)."""
         done = subprocess.run(
             [self._kubectl, *arguments],
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=seconds,
             check=False,
             env={"KUBECONFIG": str(self.config), "HOME": str(self.config.parent), "PATH": "/usr/bin:/bin"},
         )
@@ -193,6 +196,11 @@ class Target:
         return headers
 
     def _connection(self) -> http.client.HTTPConnection:
+        now = time.monotonic()
+        if now - getattr(self._kept, "used", now) > _IDLE_SECONDS:
+            # The next request opens it again.
+            self._kept.connection.close()
+        self._kept.used = now
         if not hasattr(self._kept, "connection"):
             self._kept.connection = self._connect()
         return self._kept.connection  # type: ignore[no-any-return]
@@ -234,10 +242,22 @@ class Target:
         defined = Defined(self, group, body)
         # The first create on a real server may still meet a handler that is being built.
         self.eventually(lambda: self.get(defined.everywhere).status == 200)
+        # It lists a kind some time after it serves it, by other controllers: one for each version, and one for groups.
+        self.eventually(lambda: group in self.groups() and defined.served == self.versions(group))
         return defined
 
+    def groups(self) -> dict[str, Json]:
+        """The groups of plain discovery."""
+        return {each["name"]: each for each in self.get("/apis").ok()["groups"]}
+
+    def versions(self, group: str) -> set[str]:
+        """The versions of a group by discovery, as far as their resources are listed too."""
+        found = self.get(f"/apis/{group}")
+        named = [each["version"] for each in found.ok()["versions"]] if found.status == 200 else []
+        return {version for version in named if self.get(f"/apis/{group}/{version}").status == 200}
+
     @staticmethod
-    def eventually(check: Callable[[], Any], seconds: float = 20.0) -> Any:
+    def eventually(check: Callable[[], Any], seconds: float = 45.0) -> Any:
         """What a check returns once it is true."""
         end = time.monotonic() + seconds
         while True:
@@ -264,6 +284,11 @@ class Defined:
     def everywhere(self) -> str:
         version = next(each["name"] for each in self.definition["spec"]["versions"] if each["served"])
         return f"/apis/{self.group}/{version}/widgets"
+
+    @property
+    def served(self) -> set[str]:
+        """The versions that are served."""
+        return {each["name"] for each in self.definition["spec"]["versions"] if each["served"]}
 
     def path(self, namespace: str, version: str = "v1") -> str:
         return f"/apis/{self.group}/{version}/namespaces/{namespace}/widgets"

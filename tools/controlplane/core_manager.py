@@ -119,7 +119,8 @@ class CoreManager:
         version = next(v["name"] for v in spec["versions"] if v["storage"])
         api_version, kind = f"{spec['group']}/{version}", spec["names"]["kind"]
         try:
-            found = self._api.list(api_version, kind)
+            # Not by discovery, which would be asked for seconds about a kind that has gone.
+            found = self._api.request("GET", f"/apis/{api_version}/{spec['names']['plural']}")["items"]
         except ApiError as error:
             if error.status == 404:
                 return

@@ -73,7 +73,9 @@ class MachineProvider(Provider[MachineScript]):
         ready, now = node.ready and left == 0, self.context.clock.now()
         client = self._client_of(Key(obj.key.namespace, machine.cluster))
         if _NODE not in status:
-            await nodes.register(client, nodes.node_body(obj, node, ready=ready, now=now))
+            if not await nodes.register(client, nodes.node_body(obj, node, ready=ready, now=now)):
+                # By a run whose status was not taken; its script may have been another one.
+                await nodes.show_ready(client, nodes.node_name(obj), ready=ready, now=now)
         elif status.get(_NODE_READY) is not ready:
             await nodes.show_ready(client, status[_NODE], ready=ready, now=now)
         status |= {_NODE: nodes.node_name(obj), _NODE_READY: ready}

@@ -60,12 +60,13 @@ def node_body(machine: Object, script: NodeScript, *, ready: bool, now: datetime
     }
 
 
-async def register(client: Client, body: dict[str, Any]) -> None:
-    """Create the Node; one that is there already is this machine's own, because the name says whose it is."""
+async def register(client: Client, body: dict[str, Any]) -> bool:
+    """Create the Node; False for one that is there already: this machine's own, because the name says whose it is."""
     try:
         await client.create(NODES, body)
     except AlreadyExistsError:
-        return
+        return False
+    return True
 
 
 async def show_ready(client: Client, name: str, *, ready: bool, now: datetime) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from fivespot.providers.sdk import Provider, build_controller
-from fivespot.runtime.client import Client
+from fivespot.runtime.client import Client, Discovery
 from fivespot.runtime.clock import Clock
 from fivespot.runtime.crd import SchemaError
-from fivespot.runtime.errors import ConfigError, ForbiddenError, InvalidError, NotFoundError
+from fivespot.runtime.errors import ConfigError, ForbiddenError, InvalidError, KindNotServedError, NotFoundError
 from fivespot.runtime.manager import ManagerContext, open_manager
 from fivespot.runtime.objects import Key, Resource, find_condition
 from fivespot.runtime.reconcile import Controller
@@ -139,10 +139,11 @@ async def _served(provider: Provider[Any], client: Client, clock: Clock, key: Ke
         established = find_condition(conditions, "Established")
         if established is not None and established.get("status") == "True":
             try:
-                # Discovery and the handlers follow a moment later.
+                # Discovery and the handlers follow a moment later, each in its time.
                 await client.page(provider.resource, limit=1, metadata_only=True)
+                await Discovery(client).resource(provider.resource.group_kind)
                 return
-            except NotFoundError:
+            except (NotFoundError, KindNotServedError):
                 pass
         await asyncio.sleep(_POLL)
     raise ConfigError(f"{provider.kind} is not served {_LIMIT:g} s after its definition was installed")

@@ -13,7 +13,9 @@ from .subject import Soon, Spec, Subject
 
 __all__ = ["SHIPPED"]
 
-_AHEAD = timedelta(seconds=4)
+_AHEAD = timedelta(seconds=8)
+"""Until the boundary that is looked at. The verdict before it has to be there by then, also on a busy machine."""
+
 _ALWAYS = {"daysOfWeek": ["mon-sun"], "hoursOfDay": ["0-23"]}
 _NO_ZONE = "Europe/Nowhere"
 
