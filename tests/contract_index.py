@@ -220,6 +220,10 @@ INDEX: dict[str, Entries] = {
     ),
     "B1.7": (
         *_in(
+            "tests/simulation/test_late_watches.py",
+            "test_b1_7_a_foreign_object_that_a_refusal_told_of_before_the_watch_did_is_not_waited_for_once_it_is_gone",
+        ),
+        *_in(
             "tests/server/contract/test_b1_b7_waiting.py",
             "test_b1_7_a_refused_creation_is_tried_again_after_waits_that_double_up_to_a_limit",
             "test_b1_7_a_right_that_is_missing_is_named_and_its_return_is_found_out",

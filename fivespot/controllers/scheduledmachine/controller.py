@@ -241,6 +241,8 @@ class MachineReconciler:
         if outcome.refused is None:
             if plan.steps:
                 self._refusals.forget(key)
+            elif plan.report and s.refusal is None:
+                self._refusals.outdate(key, plan.want)
             if outcome.machine is None and not outcome.children:
                 return plan
             return replace(
@@ -251,7 +253,7 @@ class MachineReconciler:
             )
         # What was created before the refusal is in the caches by now and must not count as a change.
         after = replace(s, world=self._observer.look(s.head, s.spec, s.memory))
-        seconds = self._refusals.note(key, outcome.refused, fingerprint(after), self._clock.monotonic())
+        seconds = self._refusals.note(key, outcome.refused, plan.want, fingerprint(after), self._clock.monotonic())
         self._metrics.refused(outcome.refused.reason)
         plan = apply_refusal(after, plan, outcome.refused, seconds)
         if any(isinstance(step, CreateChildren) for step in plan.steps):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fivespot.runtime.clock import Chance
 from fivespot.runtime.objects import Key
 
 from .model import Refusal, Snapshot
+from .plan import Want
 from .report import Refused
 from .timings import Timings
 
 __all__ = ["Refusals", "fingerprint"]
+
+_OUTDATED = ""
+"""The fingerprint of no world."""
 
 
 class Refusals:
@@ -18,7 +24,7 @@ class Refusals:
     def __init__(self, timings: Timings, chance: Chance) -> None:
         self._timings = timings
         self._chance = chance
-        self._found: dict[Key, Refusal] = {}
+        self._found: dict[Key, tuple[Refusal, Want]] = {}
 
     def __len__(self) -> int:
         return len(self._found)
@@ -29,18 +35,28 @@ class Refusals:
     def current(self, key: Key, print_: str) -> Refusal | None:
         """The refusal that still stands: nothing relevant has changed since."""
         found = self._found.get(key)
-        return found if found is not None and found.fingerprint == print_ else None
+        return found[0] if found is not None and found[0].fingerprint == print_ else None
 
-    def note(self, key: Key, refused: Refused, print_: str, monotonic: float) -> float:
+    def note(self, key: Key, refused: Refused, want: Want, print_: str, monotonic: float) -> float:
         """Remember a refusal; the answer is the wait before the next try, in seconds."""
         before = self._found.get(key)
-        attempt = before.attempt + 1 if before is not None and before.message == refused.message else 1
+        attempt = before[0].attempt + 1 if before is not None and before[0].message == refused.message else 1
         jitter = 1 + self._chance.uniform(-self._timings.refusal_jitter, self._timings.refusal_jitter)
         seconds = self._timings.refusal_delay(attempt) * jitter
-        self._found[key] = Refusal(
-            print_, attempt, monotonic + seconds, refused.reason, refused.message, refused.stalled
-        )
+        due = monotonic + seconds
+        found = Refusal(print_, attempt, due, refused.reason, refused.message, refused.stalled)
+        self._found[key] = (found, want)
         return seconds
+
+    def outdate(self, key: Key, want: Want) -> None:
+        """Nothing was tried for this purpose in a changed world: should it change back, that is a change as well.
+
+        A foreign object that was found by the refusal itself, for one, is in the caches only later, and then goes. What
+        another purpose makes of the world says nothing: schedules that flap cause no more tries.
+        """
+        found = self._found.get(key)
+        if found is not None and found[1] is want:
+            self._found[key] = (replace(found[0], fingerprint=_OUTDATED), want)
 
     def forget(self, key: Key) -> None:
         self._found.pop(key, None)

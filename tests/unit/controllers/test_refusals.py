@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from fivespot.controllers.scheduledmachine.model import ClusterApi, ClusterView, Known, Slot, Snapshot, TemplateState
+from fivespot.controllers.scheduledmachine.plan import Want
 from fivespot.controllers.scheduledmachine.refusals import Refusals, fingerprint
 from fivespot.controllers.scheduledmachine.report import Refused
 from fivespot.controllers.scheduledmachine.timings import Timings
@@ -27,7 +28,7 @@ def refusals() -> Refusals:
 
 def test_b1_7_the_wait_doubles_from_half_a_minute_to_five_with_jitter(refusals: Refusals) -> None:
     for expected in (30, 60, 120, 240, 300, 300):
-        seconds = refusals.note(KEY, QUOTA, "same", 100.0)
+        seconds = refusals.note(KEY, QUOTA, Want.ACTIVE, "same", 100.0)
         assert expected * 0.8 <= seconds <= expected * 1.2
         found = refusals.current(KEY, "same")
         assert found is not None
@@ -35,19 +36,36 @@ def test_b1_7_the_wait_doubles_from_half_a_minute_to_five_with_jitter(refusals: 
 
 
 def test_b1_7_another_refusal_begins_anew(refusals: Refusals) -> None:
-    refusals.note(KEY, QUOTA, "same", 0.0)
-    refusals.note(KEY, QUOTA, "same", 0.0)
-    assert refusals.note(KEY, Refused("MachineCreationFailed", "forbidden", stalled=True), "same", 0.0) <= 36
+    refusals.note(KEY, QUOTA, Want.ACTIVE, "same", 0.0)
+    refusals.note(KEY, QUOTA, Want.ACTIVE, "same", 0.0)
+    assert (
+        refusals.note(KEY, Refused("MachineCreationFailed", "forbidden", stalled=True), Want.ACTIVE, "same", 0.0) <= 36
+    )
 
 
 def test_b1_7_a_relevant_change_makes_it_due_at_once(refusals: Refusals) -> None:
-    refusals.note(KEY, QUOTA, "before", 0.0)
+    refusals.note(KEY, QUOTA, Want.ACTIVE, "before", 0.0)
     assert refusals.current(KEY, "after") is None
     assert refusals.current(Key(NAMESPACE, "other"), "before") is None
 
 
+def test_b1_7_a_change_and_its_reverse_make_it_due_at_once_if_nothing_was_tried_in_between(refusals: Refusals) -> None:
+    refusals.note(KEY, QUOTA, Want.ACTIVE, "before", 0.0)
+    refusals.outdate(KEY, Want.ACTIVE)
+    assert refusals.current(KEY, "before") is None
+    assert refusals.note(KEY, QUOTA, Want.ACTIVE, "before", 0.0) > 36, "it is the second try all the same"
+    refusals.outdate(Key(NAMESPACE, "other"), Want.ACTIVE)
+    assert len(refusals) == 1
+
+
+def test_b1_7_a_schedule_that_flaps_causes_no_more_tries(refusals: Refusals) -> None:
+    refusals.note(KEY, QUOTA, Want.ACTIVE, "before", 0.0)
+    refusals.outdate(KEY, Want.INACTIVE)
+    assert refusals.current(KEY, "before") is not None
+
+
 def test_a_refusal_goes_with_its_object(refusals: Refusals) -> None:
-    refusals.note(KEY, QUOTA, "same", 0.0)
+    refusals.note(KEY, QUOTA, Want.ACTIVE, "same", 0.0)
     refusals.forget(KEY)
     refusals.forget(KEY)
     assert len(refusals) == 0
