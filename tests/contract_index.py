@@ -586,7 +586,8 @@ INDEX: dict[str, Entries] = {
         ),
         *_in(
             "tests/e2e/test_deletion.py",
-            "test_b3_7_deleted_in_the_foreground_it_ends_too_and_the_drain_is_cut_short",
+            "test_b3_7_deleted_in_the_foreground_it_ends_too",
+            "test_b3_7_deleted_by_the_collector_in_the_foreground_the_drain_is_cut_short",
         ),
     ),
     "B4.1": (

@@ -6,6 +6,7 @@ import pytest
 
 from support.clusterapi import World
 from support.live import LiveScene
+from support.machines import MACHINE
 
 pytestmark = pytest.mark.together
 
@@ -20,6 +21,11 @@ def wait_all_gone(scene: LiveScene, timeout: float = 30.0) -> None:
     assert scene.present() == [], "the finalizer came off last"
 
 
+def pause(scene: LiveScene, value: str | None) -> None:
+    note = {"metadata": {"annotations": {"cluster.x-k8s.io/paused": value}}}
+    scene.api.patch(*MACHINE, scene.name, scene.namespace, note)
+
+
 def test_b3_2_deleted_in_the_background_it_is_drained_and_goes_last(world: World) -> None:
     scene = LiveScene(world, world.namespace("background"))
     scene.run(gracefulShutdownTimeout="1h", nodeDrainTimeout="10m")
@@ -31,14 +37,33 @@ def test_b3_2_deleted_in_the_background_it_is_drained_and_goes_last(world: World
     assert scene.node(node) is None
 
 
-def test_b3_7_deleted_in_the_foreground_it_ends_too_and_the_drain_is_cut_short(world: World) -> None:
+def test_b3_7_deleted_in_the_foreground_it_ends_too(world: World) -> None:
+    """The manager and the collector both delete the Machine; who is first decides whether the children go at once."""
     scene = LiveScene(world, world.namespace("foreground"))
     scene.run(nodeDrainTimeout="1h")
     scene.pod()
-    scene.budget()
     scene.delete(propagation="Foreground")
-    # The collector deletes the Machine's own children at once, and Cluster API drains no node without infrastructure;
-    # a drain that had begun before is looked at again after 20 seconds.
+    wait_all_gone(scene, TICKS)
+
+
+def test_b3_7_deleted_by_the_collector_in_the_foreground_the_drain_is_cut_short(world: World) -> None:
+    scene = LiveScene(world, world.namespace("collected"))
+    scene.run(nodeDrainTimeout="1h")
+    scene.pod()
+    scene.budget()
+    # The collector is first when the manager is held back.
+    pause(scene, "")
+    scene.wait_condition("Paused", "True")
+    scene.delete(propagation="Foreground")
+
+    def collected() -> bool:
+        machine = scene.find_machine()
+        return machine is None or "foregroundDeletion" in machine["metadata"]["finalizers"]
+
+    scene.until(collected, what="the collector deletes the Machine")
+    pause(scene, None)
+    # It deletes the Machine's own children at once, and Cluster API drains no node without infrastructure; a drain that
+    # had begun before is looked at again after 20 seconds.
     wait_all_gone(scene, TICKS)
     assert scene.pod_phase() in {"Running", "gone"}, "it was not asked to go"
 

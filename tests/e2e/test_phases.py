@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
+from controlplane import ApiError
 from fivespot.testing.clusterapi import SIMULATED_EARLIER
 from support.clusterapi import World
 from support.live import LiveScene, seconds_between
@@ -32,14 +35,11 @@ def test_b1_3_b7_1_a_machine_that_somebody_deletes_is_drained_and_replaced_after
 
 def test_b1_6_b7_1_a_machine_that_vanished_is_told_and_replaced_once_what_it_owned_is_gone(world: World) -> None:
     """Kubernetes collects the bootstrap and infrastructure objects of a Machine that is no more."""
-    if world.core_version == "v1beta1":
-        pytest.skip("this release of Cluster API puts its finalizer back also while paused")
     scene = LiveScene(world, world.namespace("vanished"))
     before = scene.run()
     scene.annotate_machine(**{"cluster.x-k8s.io/paused": ""})
     scene.until(lambda: scene.machine_condition("Paused").get("status") == "True", what="Cluster API lets go of it")
-    scene.api.patch(*scene.machines, scene.name, scene.namespace, {"metadata": {"finalizers": None}})
-    scene.api.delete(*scene.machines, scene.name, scene.namespace)
+    scene.until(partial(_vanish, scene), what="the Machine vanishes")
     scene.until(lambda: scene.events("MachineLost"), what="the loss is told")
     scene.wait_ready(BRAKE, after=before)
     assert scene.status["replacements"]["count"] == 1
@@ -57,6 +57,19 @@ def test_b1_6_b7_1_a_machine_whose_objects_vanish_before_it_began_is_made_anew(w
     assert scene.status["replacements"]["count"] == 1
     scene.rescript(create="Succeed")
     scene.wait_ready()
+
+
+def _vanish(scene: LiveScene) -> bool:
+    """Delete the Machine while nothing holds it: Cluster API puts its finalizer back, also under a pause."""
+    bare = {"metadata": {"finalizers": None}}
+    version = scene.api.patch(*scene.machines, scene.name, scene.namespace, bare)["metadata"]["resourceVersion"]
+    try:
+        scene.api.delete(*scene.machines, scene.name, scene.namespace, version=version)
+    except ApiError as error:
+        if error.status != 409:
+            raise
+        return False
+    return True
 
 
 def _phase(scene: LiveScene) -> str:

@@ -29,6 +29,7 @@ _CONTENT_TYPE: Mapping[str, str] = {
     "apply": "application/apply-patch+yaml",
 }
 _TIMEOUT_SECONDS = 30.0
+_THROTTLED_SECONDS = 0.5
 _DISCOVERY_SECONDS = 5.0
 """A server serves the objects of a new kind some milliseconds before it lists the kind, more under load."""
 
@@ -145,10 +146,13 @@ class Api:
         namespace: str | None = None,
         *,
         propagation: str = "Background",
+        version: str | None = None,
         missing_ok: bool = False,
     ) -> None:
-        """Asks for deletion; it may go on after this returns (finalizers)."""
-        body = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        """Asks for deletion, of just that version if one is given; it may go on after this returns (finalizers)."""
+        body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        if version is not None:
+            body["preconditions"] = {"resourceVersion": version}
         try:
             self.request("DELETE", self._path(api_version, kind, namespace, name), body)
         except ApiError as error:
@@ -175,7 +179,13 @@ class Api:
         target = f"{path}?{urlencode(query)}" if query else path
         payload = None if body is None else json.dumps(body).encode()
         headers = {**self._headers, **({"Content-Type": content_type} if payload is not None else {})}
-        status, raw = self._exchange(method, target, payload, headers)
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while True:
+            status, raw = self._exchange(method, target, payload, headers)
+            if status != 429 or time.monotonic() > deadline:
+                break
+            # Nothing was done: a kind whose cache is being filled, for one, is to be asked for again.
+            time.sleep(_THROTTLED_SECONDS)
         try:
             answer = json.loads(raw)
         except ValueError:
