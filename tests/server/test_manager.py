@@ -33,7 +33,7 @@ ELECTION = ("--enable-leader-election", "--lease-duration-secs", str(LEASE_SECON
             "--lease-retry-period-secs", "0.5")  # fmt: skip
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.first]
 
 Start = Callable[..., ControlPlane]
 

@@ -99,8 +99,9 @@ class Gate:
         if request["resource"]["resource"] == "configmaps":
             self._probed.set()
             return
-        self.seen.append(request)
-        self._open.wait(_HOLD_SECONDS)
+        with self._plane.audit_log.holding():
+            self.seen.append(request)
+            self._open.wait(_HOLD_SECONDS)
 
     def _probe(self) -> bool:
         metadata = {"name": "gate", "namespace": self._namespace}

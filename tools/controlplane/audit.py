@@ -7,7 +7,8 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ POLICY: dict[str, Any] = {
 }
 
 _LATE_SECONDS = 10.0
-"""How long a write that has begun is waited for: one that takes longer is being held."""
+"""How long a write that has begun is waited for."""
 _POLL_SECONDS = 0.01
 _STAGE = re.compile(rb'"stage": ?"(\w+)"')
 _ID = re.compile(rb'"auditID": ?"([^"]+)"')
@@ -49,8 +50,10 @@ class AuditLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
+        self._counting = threading.Lock()
         self._scanned = 0
         self._begun: dict[bytes, float] = {}
+        self._held = 0
 
     def mark(self) -> int:
         """A place in the log; events up to here are left out by ``since=mark``."""
@@ -72,6 +75,17 @@ class AuditLog:
             lines = [line for line in log if line.endswith(b"\n")]
         return [event for event in map(json.loads, lines) if event["stage"] in wanted]
 
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """Somebody keeps a write from going on, for whose end nobody is to wait."""
+        with self._counting:
+            self._held += 1
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._held -= 1
+
     def server_died(self) -> None:
         """No write that has begun will be answered."""
         with self._lock:
@@ -87,6 +101,8 @@ class AuditLog:
                 late = time.monotonic() - _LATE_SECONDS
                 self._begun = {identity: at for identity, at in self._begun.items() if at > late}
                 awaited &= self._begun.keys()
+                if len(self._begun) <= self._held:
+                    return
                 if awaited:
                     time.sleep(_POLL_SECONDS)
                     self._scan()

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from controlplane import Api, ApiError, ControlPlane
+import pytest
+
+from controlplane import Api, ApiError, ControlPlane, kubernetes_version
 from controlplane.audit import select
 from fivespot.testing.faults import Fault
 from support import eventually
@@ -21,6 +23,10 @@ from support.refusing import foreign, obstacles_of
 from support.scene import BOOTSTRAP, CHILDREN, INFRASTRUCTURE, MACHINES, Scene
 
 Json = dict[str, Any]
+
+needs_mutating_policies = pytest.mark.skipif(
+    tuple(map(int, kubernetes_version().split("."))) < (1, 36), reason="served at v1 from Kubernetes 1.36"
+)
 
 ADMISSION = "admissionregistration.k8s.io/v1"
 TAINTS = [taint("example.com/spot", value="yes"), taint("example.com/batch", "NoExecute")]
@@ -158,6 +164,7 @@ def test_b2_7_a_server_that_refuses_taints_is_an_error_and_nothing_is_created(
         scene.wait_phase("Active", "MachineCreated")
 
 
+@needs_mutating_policies
 def test_b2_7_a_server_that_drops_taints_is_an_error_and_nothing_is_created(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
@@ -180,6 +187,7 @@ def test_b2_7_a_server_that_drops_taints_is_an_error_and_nothing_is_created(
     assert len(scene.machine()["spec"]["taints"]) == 2
 
 
+@needs_mutating_policies
 def test_b2_7_b7_1_a_machine_that_loses_its_taints_after_all_is_deleted_and_the_next_is_braked(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
