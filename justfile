@@ -42,7 +42,8 @@ embedded *ARGS:
 # Files are not put in order: those with a single test would come last, and they take longest.
 # Tests on the real control plane, those with the real Cluster API included (14 minutes)
 server *ARGS: build-controlplane
-    pytest tests/e2e tests/server tests/apiserver -n {{ jobs }} --dist loadfile --no-loadscope-reorder "$@"
+    pytest tests/server -m alone "$@" || test $? = 5 # none was chosen
+    pytest tests/e2e tests/server tests/apiserver -m "not alone" -n {{ jobs }} --dist loadfile --no-loadscope-reorder "$@"
 
 # Tests with the real Cluster API alone (3 minutes; FIVESPOT_CLUSTER_API_VERSION=1.10.7 takes an older one)
 e2e *ARGS: build-controlplane

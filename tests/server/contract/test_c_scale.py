@@ -58,6 +58,7 @@ def plane(own_control_plane: Callable[..., ControlPlane]) -> ControlPlane:
     return plane
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_c9_c10_thousands_rest_a_thousand_ring_at_once_and_a_broken_one_harms_nobody(plane: ControlPlane) -> None:
