@@ -32,9 +32,9 @@ Json = dict[str, Any]
 RINGING, ALL, BARE = 1_000, 5_000, 400
 IN_FLIGHT = 16
 IDLE_SECONDS = 4.0
-TURN = 30
+TURN = 15
 """Seconds between two boundaries: time to write all, and to measure what the server takes otherwise."""
-TRIES = 8
+TRIES = 12
 """Boundaries that are looked at: on a busy machine a process may not be given a CPU at the instant."""
 PROGRAMS = Path(__file__).resolve().parents[2] / "consumer"
 CPU_TICKS = os.sysconf("SC_CLK_TCK")
