@@ -22,6 +22,8 @@ from support.providers import ProviderKind
 from support.scene import Scene
 from support.starting import Ended, PodProcess, begun, mount_service_account, run_manager
 
+pytestmark = pytest.mark.first
+
 SECRET = "s3cr3t-of-somebody"
 ALWAYS = {"daysOfWeek": ["mon-sun"], "hoursOfDay": ["0-23"]}
 

@@ -15,6 +15,8 @@ from support.providers import ProviderKind
 from support.rights import may_read_definitions, may_read_providers
 from support.scene import MACHINES, Scene
 
+pytestmark = pytest.mark.first
+
 
 def make_kind(api: Api, kind: str) -> ProviderKind:
     made = ProviderKind(api, kind)

@@ -21,6 +21,8 @@ from support.providers import ProviderKind
 from support.refusing import machine_quota, right_missing
 from support.scene import BOOTSTRAP, INFRASTRUCTURE, MACHINES, Scene
 
+pytestmark = pytest.mark.first
+
 TIMINGS = Timings(
     refusal_base=1.0,
     refusal_cap=4.0,

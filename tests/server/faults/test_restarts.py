@@ -22,6 +22,8 @@ from support.machines import MACHINE, machine
 from support.providers import ProviderKind
 from support.scene import CHILDREN, MACHINES
 
+pytestmark = pytest.mark.first
+
 EACH = 50
 """Machines per namespace."""
 RESTARTS = 10
