@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +73,8 @@ class AuditLog:
         wanted = frozenset(stages)
         with self.path.open("rb") as log:
             log.seek(since)
-            # The last line may be half written.
-            lines = [line for line in log if line.endswith(b"\n")]
+            # The last line may be half written, and its rest would follow as one of its own.
+            lines = list(takewhile(lambda line: line.endswith(b"\n"), log))
         return [event for event in map(json.loads, lines) if event["stage"] in wanted]
 
     @contextmanager
@@ -87,10 +89,12 @@ class AuditLog:
                 self._held -= 1
 
     def server_died(self) -> None:
-        """No write that has begun will be answered."""
+        """No write that has begun will be answered, and no line ended: the next server would go on in that line."""
         with self._lock:
             self._scan()
             self._begun.clear()
+            if self.path.exists():
+                os.truncate(self.path, self._scanned)
 
     def _settle(self) -> None:
         with self._lock:

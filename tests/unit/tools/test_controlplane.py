@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import io
 import json
 import re
 import ssl
@@ -149,6 +150,40 @@ def test_the_audit_log_is_read_from_a_mark_and_without_a_half_written_end(tmp_pa
     assert [event["verb"] for event in log.events()] == ["get", "list"]
     assert [event["verb"] for event in log.events(since=mark)] == ["list"]
     assert [event["verb"] for event in log.events(since=mark, stages=["ResponseStarted"])] == ["watch"]
+
+
+class Growing(io.BytesIO):
+    """A file that is written to while it is read: what followed its end for a moment comes as a line of its own."""
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        line = super().readline()
+        half = line.find(b"|")
+        if half >= 0:
+            self.seek(half + 1 - len(line), io.SEEK_CUR)
+            return line[:half]
+        return line
+
+    def __next__(self) -> bytes:
+        if line := self.readline():
+            return line
+        raise StopIteration
+
+
+def test_the_rest_of_a_line_that_was_half_written_is_no_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = AuditLog(tmp_path / "audit.log")
+    log.path.touch()
+    content = json.dumps(audit_event("get")) + "\n" + json.dumps(audit_event("list")).replace("jane", "ja|ne") + "\n"
+    monkeypatch.setattr(Path, "open", lambda *_: Growing(content.encode()))
+    assert [event["verb"] for event in log.events()] == ["get"]
+
+
+def test_what_a_server_that_died_was_writing_does_not_run_into_what_the_next_one_writes(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "audit.log")
+    log.path.write_text(json.dumps(audit_event("get")) + "\n" + '{"stage": "Resp')
+    log.server_died()
+    with log.path.open("a") as out:
+        out.write(json.dumps(audit_event("list")) + "\n")
+    assert [event["verb"] for event in log.events()] == ["get", "list"]
 
 
 def test_the_audit_log_has_all_writes_whose_effects_can_have_been_seen(
