@@ -178,7 +178,8 @@ def _judge_end(story: Story, machine: Json, truth: Truth) -> Iterator[Breach]:
     moment = truth.moment
     if not story.may_delete(moment, truth.idle) and not _cannot_begin(machine, truth):
         yield Promise.GRACE, f"Machine {story.name}, wanted: {story.wanted}"
-    killed = story.wanted.was(moment, "killed") and not story.wanted.was(moment, "deleted")
+    # What was killed until a while ago is drained as any other.
+    killed = story.wanted.lately(moment)[-1:] == ["killed"]
     if (
         killed
         and not story.grace_over(moment, truth.idle)
