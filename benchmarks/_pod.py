@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 
 from fivespot.cli import main
-from fivespot.runtime.client import connecting
+from fivespot.runtime.client import connection
 
 
 def run() -> None:
     """Run the command line in this process."""
-    connecting.SERVICE_ACCOUNT = Path(sys.argv.pop(1))
+    connection.SERVICE_ACCOUNT = Path(sys.argv.pop(1))
     sys.argv[0] = "fivespot"
     main()
 

@@ -16,7 +16,7 @@ import msgspec
 from fivespot.runtime.cache import Cache, Informer, ReflectorSettings
 from fivespot.runtime.client import Client, Request, Response
 from fivespot.runtime.client.lines import LineSplitter
-from fivespot.runtime.clock import SystemClock, system_chance
+from fivespot.runtime.clock import SystemClock, system_random
 from fivespot.runtime.objects import FULL, METADATA, Change, Key, Projection, Resource
 from fivespot.runtime.reconcile import DONE, Controller, Result, generation_or_metadata_changed
 from fivespot.runtime.telemetry import Metrics
@@ -123,7 +123,7 @@ def ingest(projection: Projection) -> Callable[[bytes], Awaitable[None]]:
 
     async def run(data: bytes) -> None:
         clock = SystemClock()
-        queue: WorkQueue[Key] = WorkQueue("bench", clock=clock, chance=system_chance(1))
+        queue: WorkQueue[Key] = WorkQueue("bench", clock=clock, chance=system_random(1))
 
         def handler(change: Change) -> None:
             if change.old is None or change.old.head.generation != change.head.generation:
@@ -143,7 +143,7 @@ def controlled(projection: Projection) -> Callable[[bytes], Awaitable[None]]:
     """Into the source of a controller with predicate, priorities and every metric there is."""
 
     async def run(data: bytes) -> None:
-        clock, chance = SystemClock(), system_chance(1)
+        clock, chance = SystemClock(), system_random(1)
         metrics = Metrics(process=False)
         controller = Controller(
             "bench",
@@ -178,7 +178,7 @@ async def _through_cache(
     consume: Callable[[Informer], None],
     observe: Callable[[str, int], None] | None = None,
 ) -> None:
-    lines, chance = Lines(data), system_chance(1)
+    lines, chance = Lines(data), system_random(1)
     client = Client(Wire(lines), clock=clock, chance=chance, observe_request=observe)
     settings = ReflectorSettings(streaming=False)
     async with Cache(client, clock=clock, chance=chance, settings=settings) as cache:

@@ -21,8 +21,8 @@ import msgspec
 from fivespot.runtime.cache import Cache, ReflectorSettings
 from fivespot.runtime.client import Client, HttpTransport
 from fivespot.runtime.client.auth import Access, Credentials
-from fivespot.runtime.clock import InlineOffload, SystemClock, system_chance
-from fivespot.runtime.manager.collecting import CollectorPolicy
+from fivespot.runtime.clock import InlineOffload, SystemClock, system_random
+from fivespot.runtime.manager.gc_policy import CollectorPolicy
 from fivespot.runtime.objects import FULL, METADATA, Projection, Resource
 from fivespot.runtime.telemetry import Metrics
 
@@ -67,7 +67,7 @@ class Stalls:
 
 async def measure(case: str, url: str, count: int) -> Row:
     """One case, in this process."""
-    clock, chance = SystemClock(), system_chance(1)
+    clock, chance = SystemClock(), system_random(1)
 
     def load(now: datetime) -> Access:
         return Access(url)

@@ -23,7 +23,7 @@ import trustme
 
 from fivespot.runtime.client import Client, HttpTransport
 from fivespot.runtime.client.auth import Access, Credentials
-from fivespot.runtime.clock import InlineOffload, SystemClock, system_chance
+from fivespot.runtime.clock import InlineOffload, SystemClock, system_random
 from fivespot.runtime.objects import Resource, decode_head
 
 from ._report import Row, parser, report, resident
@@ -88,7 +88,7 @@ async def held(url: str) -> float:
 
     clock = SystemClock()
     transport = HttpTransport(Credentials(load, clock=clock, offload=InlineOffload()), user_agent="bench")
-    client = Client(transport, clock=clock, chance=system_chance(1))
+    client = Client(transport, clock=clock, chance=system_random(1))
     await client.raw("GET", "/version")
     before = resident()
     objects: dict[tuple[str, str, str], bytes] = {}

@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 
 from fivespot.api import names
-from fivespot.controllers.scheduledmachine.wiring import build
+from fivespot.controllers.scheduledmachine.controller import build
 from fivespot.runtime.cache import Cache, ReflectorSettings
 from fivespot.runtime.client import Client, Request, Response
-from fivespot.runtime.clock import InlineOffload, SystemClock, system_chance
+from fivespot.runtime.clock import InlineOffload, SystemClock, system_random
 from fivespot.runtime.manager import ControllerSettings, ManagerContext
 from fivespot.runtime.telemetry import EventLimits, EventRecorder, Metrics, configure
 
@@ -159,7 +159,7 @@ class Bench:
                 self.server.put(path, f"{meta.get('namespace', '')}/{meta['name']}", body, "ADDED")
 
     async def measure(self) -> list[Row]:
-        clock, chance = SystemClock(), system_chance(1)
+        clock, chance = SystemClock(), system_random(1)
         client, metrics = Client(self.server, clock=clock, chance=chance), Metrics(process=False)
         events = EventRecorder(
             client,

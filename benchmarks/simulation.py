@@ -15,7 +15,7 @@ import structlog
 from fivespot.runtime import Resource
 from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.system import EmbeddedSystem
-from fivespot.testing.virtual import run_virtual
+from fivespot.testing.virtual_time import run_virtual
 
 from ._report import Row, parser, report
 

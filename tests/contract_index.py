@@ -786,7 +786,7 @@ INDEX: dict[str, Entries] = {
             "test_b8_3_deletions_by_schedule_wait_their_turn_and_the_kill_switch_does_not",
         ),
         *_in(
-            "tests/unit/controllers/test_brake.py",
+            "tests/unit/controllers/test_deletion_limiter.py",
             "test_b8_3_without_a_limit_nothing_waits",
             "test_b8_3_a_machine_keeps_its_turn_until_it_used_it",
             "test_b8_3_no_minute_sees_more_deletions_than_the_limit",
@@ -916,7 +916,7 @@ INDEX: dict[str, Entries] = {
         ),
         *_in("tests/server/test_admission.py", "test_a_schedule_that_breaks_a_rule_is_refused_with_the_field_named"),
         *_in(
-            "tests/unit/providers/sdk/test_reconciling.py",
+            "tests/unit/providers/sdk/test_reconciler.py",
             "test_trouble_is_told_on_the_object_and_leaves_active_as_it_was",
         ),
         *_in(

@@ -17,7 +17,7 @@ _SCHEDULE = _in("tests/server/contract/test_metrics.py", "test_a_schedules_gauge
 _QUEUE = _in(_TELEMETRY, "test_queue_metrics_carry_the_names_that_dashboards_know")
 _RESULTS = _in(_TELEMETRY, "test_results_of_runs_are_counted_as_controller_runtime_does")
 _INFORMERS = _in(_TELEMETRY, "test_a_resource_counts_as_synced_only_when_all_its_informers_are")
-_PROVIDERS = _in("tests/unit/providers/sdk/test_reconciling.py", "test_metrics_follow_the_objects")
+_PROVIDERS = _in("tests/unit/providers/sdk/test_reconciler.py", "test_metrics_follow_the_objects")
 _MARKETS = "tests/server/contract/test_c2_markets.py"
 _PROCESS = _in("tests/unit/cli/test_process.py", "test_requests_are_counted_and_tell_that_the_server_answers")
 

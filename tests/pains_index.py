@@ -70,13 +70,13 @@ INDEX: dict[str, Row] = {
     ),
     "P-W 10": Row(
         "kube-rs#1844 / #1882",
-        ("tests/unit/runtime/cache/test_reflector.py::test_a_reconnect_never_asks_for_initial_events",),
+        ("tests/unit/runtime/cache/test_reflector_state.py::test_a_reconnect_never_asks_for_initial_events",),
     ),
     "P-W 11": Row(
         "kube-rs#1524 / #1525",
         (
             "tests/unit/runtime/cache/test_faults.py::test_lists_come_in_pages_and_restart_when_a_token_expires",
-            "tests/unit/runtime/cache/test_reflector.py::test_a_paged_list_goes_through_all_pages_an_empty_one_in_the_middle_included",
+            "tests/unit/runtime/cache/test_reflector_state.py::test_a_paged_list_goes_through_all_pages_an_empty_one_in_the_middle_included",
             "tests/unit/runtime/client/test_client.py::test_a_list_reads_all_pages_even_past_an_empty_one",
         ),
     ),
@@ -92,16 +92,16 @@ INDEX: dict[str, Row] = {
         "kube-rs#717",
         (
             "tests/unit/runtime/cache/test_faults.py::test_a_throttled_watch_waits_as_long_as_asked",
-            "tests/unit/runtime/cache/test_reflector.py::test_no_request_comes_before_the_server_wants_it",
+            "tests/unit/runtime/cache/test_reflector_state.py::test_no_request_comes_before_the_server_wants_it",
             "tests/unit/runtime/client/test_retry.py::test_sixty_throttled_clients_do_not_come_back_together",
         ),
     ),
     "P-W 14": Row(
         "kube-rs#1897",
         (
-            "tests/unit/runtime/cache/test_reflector.py::test_a_crowd_of_informers_does_not_come_back_together",
+            "tests/unit/runtime/cache/test_reflector_state.py::test_a_crowd_of_informers_does_not_come_back_together",
             "tests/unit/runtime/client/test_retry.py::test_sixty_throttled_clients_do_not_come_back_together",
-            "tests/unit/runtime/workqueue/test_backoff.py::test_jitter_spreads_waits_over_its_whole_range",
+            "tests/unit/runtime/test_backoff.py::test_jitter_spreads_waits_over_its_whole_range",
         ),
     ),
     "P-W 16": Row(
@@ -146,7 +146,7 @@ INDEX: dict[str, Row] = {
         "kubernetes#129408, #135895; antrea-io/antrea#8123; derailed/k9s#4186",
         (
             "tests/unit/runtime/cache/test_faults.py::test_without_streaming_lists_pages_are_used_and_the_resource_is_remembered",
-            "tests/unit/runtime/cache/test_reflector.py::test_a_streaming_list_that_never_ends_is_given_up",
+            "tests/unit/runtime/cache/test_reflector_state.py::test_a_streaming_list_that_never_ends_is_given_up",
         ),
     ),
     "P-W 26": Row(
@@ -199,7 +199,7 @@ INDEX: dict[str, Row] = {
         "java-operator-sdk#3448, #3491",
         (
             "tests/unit/runtime/cache/test_store.py::test_a_foreign_write_between_two_of_ours_is_seen",
-            "tests/unit/runtime/reconcile/test_mapping.py::test_own_writes_are_dropped_unless_somebody_elses_change_may_hide_in_them",
+            "tests/unit/runtime/reconcile/test_triggers.py::test_own_writes_are_dropped_unless_somebody_elses_change_may_hide_in_them",
         ),
     ),
     "P-W 35": Row(
@@ -253,7 +253,7 @@ INDEX: dict[str, Row] = {
     ),
     "P-Q 45": Row(
         "operator-sdk#4209",
-        ("tests/unit/runtime/workqueue/test_backoff.py::test_waits_double_up_to_the_cap_like_client_go",),
+        ("tests/unit/runtime/test_backoff.py::test_waits_double_up_to_the_cap_like_client_go",),
     ),
     "P-Q 46": Row(
         "kube-rs#1324",
@@ -372,13 +372,13 @@ INDEX: dict[str, Row] = {
         (
             "tests/unit/runtime/manager/test_election.py::test_a_lease_taken_by_other_hands_ends_the_work_at_the_next_renewal",
             "tests/unit/runtime/manager/test_election.py::test_never_two_leaders_whatever_the_network_does_and_one_again_when_it_is_well",
-            "tests/simulation/test_witness.py::test_a_fault_in_the_product_is_seen",
+            "tests/simulation/test_checker.py::test_a_fault_in_the_product_is_seen",
         ),
     ),
     "P-LE 69": Row(
         "java-operator-sdk#3383, #3526",
         (
-            "tests/unit/runtime/manager/test_lifetime.py::test_closing_twice_and_being_cancelled_meanwhile_still_stops_everything_once",
+            "tests/unit/runtime/manager/test_runnable_group.py::test_closing_twice_and_being_cancelled_meanwhile_still_stops_everything_once",
             "tests/unit/runtime/manager/test_manager.py::test_a_stop_before_and_during_the_start_is_clean",
         ),
     ),
@@ -386,7 +386,7 @@ INDEX: dict[str, Row] = {
         "controller-runtime#3247, #1784",
         (
             "tests/unit/runtime/manager/test_election.py::test_work_that_does_not_stop_after_the_loss_ends_the_process_with_its_name",
-            "tests/unit/runtime/manager/test_lifetime.py::test_what_does_not_stop_in_time_is_named_and_left_behind",
+            "tests/unit/runtime/manager/test_runnable_group.py::test_what_does_not_stop_in_time_is_named_and_left_behind",
         ),
     ),
     "P-LE 71": Row(
@@ -399,7 +399,7 @@ INDEX: dict[str, Row] = {
     "P-C 72": Row(
         "nolar/kopf PR#1229",
         (
-            "tests/unit/runtime/client/test_decode.py::test_every_failing_answer_becomes_a_typed_error_whatever_its_body",
+            "tests/unit/runtime/client/test_responses.py::test_every_failing_answer_becomes_a_typed_error_whatever_its_body",
         ),
     ),
     "P-C 74": Row(

@@ -4,32 +4,29 @@
 """
 
 from fivespot.api import names
-from fivespot.api.machine_spec import (
+from fivespot.api.names import ConditionType, Phase, ProviderReason, Reason
+from fivespot.api.scheduledmachine import (
     EmbeddedMetadata,
     EmbeddedObject,
     KataReference,
     MachineTemplate,
-    NodeTaint,
-    ScheduledMachineSpec,
-    ScheduleReference,
-    SecretKeyReference,
-)
-from fivespot.api.machine_status import (
     NodeReference,
+    NodeTaint,
     ObjectReference,
     Replacements,
+    ScheduledMachine,
+    ScheduledMachineSpec,
     ScheduledMachineStatus,
     ScheduleIdentity,
+    ScheduleReference,
+    SecretKeyReference,
     SpotScheduleStatus,
 )
-from fivespot.api.names import ConditionType, Phase, ProviderReason, Reason
-from fivespot.api.scheduledmachine import ScheduledMachine
-from fivespot.api.types import ApiModel, Condition, Conditions, Duration, Instant, Timestamp, duration_seconds
+from fivespot.api.types import ApiModel, Conditions, Duration, Instant, StatusCondition, Timestamp, duration_seconds
 from fivespot.api.validation import InvalidObject, Problem, validate, validate_machine, validate_spec
 
 __all__ = [
     "ApiModel",
-    "Condition",
     "ConditionType",
     "Conditions",
     "Duration",
@@ -54,6 +51,7 @@ __all__ = [
     "ScheduledMachineStatus",
     "SecretKeyReference",
     "SpotScheduleStatus",
+    "StatusCondition",
     "Timestamp",
     "duration_seconds",
     "names",

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from fivespot.api.names import RESERVED_PREFIXES
-from fivespot.runtime.crd import Cel, Extra, RuledModel, list_map, matches
+from fivespot.runtime.crd import Cel, Extra, RuledModel, list_map, matches, nullable
 
 _SECONDS_PER: Final = {"s": 1, "m": 60, "h": 3600}
 
@@ -19,9 +19,13 @@ QUALIFIED_NAME_PATTERN: Final = (
     "^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
     "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
 )
+
 """A label, annotation or taint key: an optional DNS prefix and a name of at most 63 characters."""
+
 LABEL_VALUE_PATTERN: Final = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
+
 DNS_SUBDOMAIN_PATTERN: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+
 KIND_PATTERN: Final = "^[A-Z][A-Za-z0-9]*$"
 
 
@@ -56,12 +60,13 @@ def _at_most(hours: int) -> Cel:
 
 
 Duration = Annotated[str, Field(pattern="^[0-9]+[smh]$", max_length=32), _at_most(24)]
+
 """At most a day, as a whole number and one unit: `30s`, `5m`, `2h`. `0s` is valid, compound forms are not. See
 `duration_seconds`."""
 
 LongDuration = Annotated[str, Field(pattern="^[0-9]+[smh]$", max_length=32), _at_most(7 * 24)]
-"""As `Duration`, at most a week."""
 
+"""As `Duration`, at most a week."""
 
 _DATE: Final = (
     "([1-8][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)"
@@ -70,11 +75,13 @@ _DATE: Final = (
 )
 
 DATE_PATTERN: Final = f"^{_DATE}$"
+
 """A date that exists, leap days included, in the years 1000 to 8999."""
 
 INSTANT_PATTERN: Final = (
     f"^{_DATE}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{{1,9}})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
 )
+
 """An RFC 3339 instant that exists, in the years 1000 to 8999.
 
 Precise on purpose: a rule may hand what matches to CEL's `timestamp()`, and an error while a rule is evaluated is the
@@ -92,6 +99,7 @@ def parse_timestamp(text: str) -> datetime:
 
 
 Timestamp = Annotated[str, Field(max_length=64), Extra({"format": "date-time"})]
+
 """An RFC 3339 instant that a controller wrote."""
 
 Instant = Annotated[
@@ -99,6 +107,7 @@ Instant = Annotated[
     Field(max_length=64),
     matches(INSTANT_PATTERN, "must be an instant: date, time and offset of RFC 3339, such as 2027-01-31T06:00:00Z"),
 ]
+
 """An RFC 3339 instant that a person wrote, offset included."""
 
 
@@ -124,6 +133,7 @@ _RESERVED = Cel(
     check=_no_reserved_keys,
     reason="FieldValueForbidden",
 )
+
 _KEYS = Cel(
     f"self.all(key, key.matches('{QUALIFIED_NAME_PATTERN}'))",
     "keys must be qualified names such as example.com/team: at most 63 letters, digits, '-', '_' and '.' after an "
@@ -137,13 +147,15 @@ Labels = Annotated[
     _RESERVED,
     _KEYS,
 ]
+
 """Labels that a template may set."""
 
 Annotations = Annotated[dict[str, Annotated[str, Field(max_length=65536)]], Field(max_length=64), _RESERVED, _KEYS]
+
 """Annotations that a template may set."""
 
 
-class Condition(ApiModel):
+class StatusCondition(ApiModel):
     """One condition, as of the Kubernetes API conventions."""
 
     type: Annotated[str, Field(max_length=316)]
@@ -160,5 +172,69 @@ class Condition(ApiModel):
     """A sentence for people: details of the last change."""
 
 
-Conditions = Annotated[list[Condition], list_map("type")]
+Conditions = Annotated[list[StatusCondition], list_map("type")]
+
 """Conditions, told apart by type, so that several writers can own different ones."""
+
+DAY_PATTERN: Final = "(mon|tue|wed|thu|fri|sat|sun)"
+
+CLOCK_PATTERN: Final = "([01][0-9]|2[0-3]):[0-5][0-9]"
+
+TIMEZONE_PATTERN: Final = r"^[A-Za-z][A-Za-z0-9_+\-/]*$"
+
+_HOUR: Final = "0*([0-9]|1[0-9]|2[0-3])"
+
+_SPACE: Final = "[ \\t]*"
+
+
+def _list_of(value: str) -> str:
+    """A pattern for comma-separated values and ranges, with space around each."""
+    part = f"{_SPACE}{value}{_SPACE}(-{_SPACE}{value}{_SPACE})?"
+    return f"^{part}(,{part})*$"
+
+
+def whole_hours(for_minutes: str) -> Cel:
+    """The rule of an hour expression; its message ends with what to use for minutes."""
+    return matches(
+        _list_of(_HOUR),
+        "must be whole hours: 0 to 23, a range such as 9-17 (which runs until 17:59) or 22-6, or several with commas; "
+        f"for minutes use {for_minutes}",
+    )
+
+
+DayExpression = Annotated[
+    str,
+    Field(max_length=128),
+    matches(
+        _list_of(DAY_PATTERN),
+        "must be days: mon, tue, wed, thu, fri, sat or sun in lower case, a range such as mon-fri or fri-mon, or "
+        "several with commas",
+    ),
+]
+
+StartTime = Annotated[
+    str, Field(max_length=32), matches(f"^{CLOCK_PATTERN}$", 'must be a time of day "HH:MM", 00:00 to 23:59')
+]
+
+EndTime = Annotated[
+    str, Field(max_length=32), matches(f"^({CLOCK_PATTERN}|24:00)$", 'must be a time of day "HH:MM", 00:00 to 24:00')
+]
+
+LocalDate = Annotated[str, Field(max_length=32), matches(DATE_PATTERN, "must be a date YYYY-MM-DD that exists")]
+
+TimeZone = Annotated[str, Field(max_length=64, pattern=TIMEZONE_PATTERN)]
+
+
+class ScheduleStatus(ApiModel):
+    """The verdict of a schedule, which ScheduledMachines act on."""
+
+    active: bool
+    """True: machines that refer to this schedule should exist. False: they should not."""
+    conditions: Conditions | None = None
+    """Ready is True while the verdict can be relied on; while it is anything else, machines stay as they are."""
+    observed_generation: int | None = None
+    """The metadata.generation that this status was computed for."""
+    last_transition_time: Timestamp | None = None
+    """When active last changed."""
+    next_transition_time: Annotated[Timestamp | None, nullable()] = None
+    """When active changes next, as far as is known now; null when it never does."""

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from fivespot.api.machine_spec import ScheduledMachineSpec
 from fivespot.api.names import MAX_NAME_LENGTH
+from fivespot.api.scheduledmachine import ScheduledMachineSpec
 
 Model = TypeVar("Model", bound=BaseModel)
 

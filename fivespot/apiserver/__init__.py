@@ -5,27 +5,26 @@ against it and against the real kube-apiserver. ``ApiServer.handle`` answers req
 ``HttpFront`` serves them over HTTP.
 """
 
-from .clock import Clock, SystemClock
-from .disconnect import DisconnectedError
+from .clock import ServerClock, WallClock
 from .http import HttpFront
 from .kubeconfig import kubeconfig, write_kubeconfig
-from .messages import Request, Response, Stream
+from .messages import ApiRequest, ApiResponse, DisconnectedError, Stream
 from .server import VERSION, ApiServer, Handler, Middleware
 from .status import ApiFault
 
 __all__ = [
     "VERSION",
     "ApiFault",
+    "ApiRequest",
+    "ApiResponse",
     "ApiServer",
-    "Clock",
     "DisconnectedError",
     "Handler",
     "HttpFront",
     "Middleware",
-    "Request",
-    "Response",
+    "ServerClock",
     "Stream",
-    "SystemClock",
+    "WallClock",
     "kubeconfig",
     "write_kubeconfig",
 ]

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Final, Protocol
 
-__all__ = ["Clock", "Ids", "SystemClock", "micro_time", "timestamp"]
+__all__ = ["Ids", "ServerClock", "WallClock", "micro_time", "timestamp"]
 
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Kubernetes' alphabet for generated names: without vowels, so that no words appear."""
 
 
-class Clock(Protocol):
+class ServerClock(Protocol):
     """Where the server reads time. Any object with these two methods will do."""
 
     def monotonic(self) -> float:
@@ -26,7 +26,7 @@ class Clock(Protocol):
         ...
 
 
-class SystemClock:
+class WallClock:
     """The loop's clock and the machine's wall clock."""
 
     def monotonic(self) -> float:

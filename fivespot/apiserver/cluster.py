@@ -7,12 +7,12 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from .clock import Clock, Ids, timestamp
+from .clock import Ids, ServerClock, timestamp
 from .jsonpath import JsonPathError, find
-from .kinds import Kind, Registry, Served
+from .kinds import Registry, Served, ServedKind
 from .schema import apply_defaults, prune
 from .status import not_found
-from .store import Collection, Entry, Store, encode_tail
+from .store import Collection, Entry, ObjectStore, encode_tail
 
 __all__ = ["Cluster", "Object"]
 
@@ -24,12 +24,12 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 class Cluster:
     """Store, kinds, time and identifiers: what every part of the server works on."""
 
-    def __init__(self, clock: Clock, ids: Ids, window: int, bookmarks: float) -> None:
+    def __init__(self, clock: ServerClock, ids: Ids, window: int, bookmarks: float) -> None:
         self.bookmarks = bookmarks
         self.clock = clock
         self._told: tuple[datetime | None, str] = (None, "")
         self.ids = ids
-        self.store = Store(window)
+        self.store = ObjectStore(window)
         self.registry = Registry()
 
     def now(self) -> str:
@@ -44,15 +44,15 @@ class Cluster:
         """The time."""
         return self.clock.now()
 
-    def collection(self, kind: Kind) -> Collection:
+    def collection(self, kind: ServedKind) -> Collection:
         """The stored objects of a kind."""
         return self.store.collection(*kind.place)
 
-    def find(self, kind: Kind, namespace: str, name: str) -> Entry | None:
+    def find(self, kind: ServedKind, namespace: str, name: str) -> Entry | None:
         """A stored object."""
         return self.collection(kind).entries.get(kind.key(namespace, name))
 
-    def get(self, kind: Kind, namespace: str, name: str) -> Entry:
+    def get(self, kind: ServedKind, namespace: str, name: str) -> Entry:
         """A stored object.
 
         :raises ApiFault: 404.
@@ -64,7 +64,7 @@ class Cluster:
 
     # -- between stored and served -------------------------------------------------------------------------------
 
-    def decode(self, entry: Entry, kind: Kind, served: Served) -> Object:
+    def decode(self, entry: Entry, kind: ServedKind, served: Served) -> Object:
         """A copy of a stored object as a version shows it."""
         body = kind.from_storage(entry.decode())
         if entry.epoch != kind.epoch:
@@ -74,14 +74,14 @@ class Cluster:
         return {"apiVersion": kind.api_version(served.name), "kind": kind.kind, **body}
 
     @staticmethod
-    def _bring_up_to_date(body: Object, kind: Kind) -> None:
+    def _bring_up_to_date(body: Object, kind: ServedKind) -> None:
         """Defaults that came with a later schema count for what was stored before it."""
         stored = kind.versions.get(kind.storage)
         if stored is not None and kind.custom:
             prune(body, stored.whole)
             apply_defaults(body, stored.node)
 
-    def entry(self, kind: Kind, served: Served, body: Object, version: int) -> Entry:
+    def entry(self, kind: ServedKind, served: Served, body: Object, version: int) -> Entry:
         """The stored form of an object."""
         stored = kind.to_storage(body)
         if served.name != kind.storage:
@@ -104,7 +104,7 @@ class Cluster:
             epoch=kind.epoch,
         )
 
-    def put(self, kind: Kind, served: Served, body: Object) -> Entry:
+    def put(self, kind: ServedKind, served: Served, body: Object) -> Entry:
         """Store an object under the next version, which the body shows afterwards."""
         version = self.store.next_version()
         entry = self.entry(kind, served, body, version)
@@ -112,12 +112,12 @@ class Cluster:
         body["metadata"]["resourceVersion"] = str(version)
         return entry
 
-    def remove(self, kind: Kind, key: str) -> Entry:
+    def remove(self, kind: ServedKind, key: str) -> Entry:
         """Remove a stored object; returns its last state."""
         return self.store.remove(*kind.place, key)
 
 
-def _selectable(kind: Kind, body: Object) -> Mapping[str, str]:
+def _selectable(kind: ServedKind, body: Object) -> Mapping[str, str]:
     if not kind.custom:
         return kind.rules.fields(body)
     found = {}

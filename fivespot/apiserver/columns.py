@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from .jsonpath import JsonPathError, find
-from .kinds import Column
-from .schema.checking import show
+from .kinds import TableColumn
+from .schema.validation import show
 
 __all__ = ["AGE", "NAME", "age", "crd_columns", "human_duration", "path_column"]
 
@@ -64,8 +64,8 @@ def age(text: Any, now: datetime) -> str:
     return human_duration((now - moment).total_seconds())
 
 
-NAME: Final = Column("Name", "string", lambda body, _: body["metadata"].get("name", ""), "name", _NAME_WORDS)
-AGE: Final = Column(
+NAME: Final = TableColumn("Name", "string", lambda body, _: body["metadata"].get("name", ""), "name", _NAME_WORDS)
+AGE: Final = TableColumn(
     "Age",
     "string",
     lambda body, now: age(body["metadata"].get("creationTimestamp"), now),
@@ -75,10 +75,10 @@ AGE: Final = Column(
 
 def path_column(
     name: str, type_: str, path: str, *, form: str = "", description: str = "", priority: int = 0
-) -> Column:
+) -> TableColumn:
     """A column that shows the value at a JSONPath."""
     words = description or f"Custom resource definition column (in JSONPath format): {path}"
-    return Column(name, type_, _cell(type_, path), form, words, priority)
+    return TableColumn(name, type_, _cell(type_, path), form, words, priority)
 
 
 def _cell(type_: str, path: str) -> Callable[[Object, datetime], Any]:
@@ -105,7 +105,7 @@ def _cell(type_: str, path: str) -> Callable[[Object, datetime], Any]:
     return cell
 
 
-def crd_columns(definitions: list[Mapping[str, Any]] | None) -> tuple[Column, ...]:
+def crd_columns(definitions: list[Mapping[str, Any]] | None) -> tuple[TableColumn, ...]:
     """The columns of a version of a CustomResourceDefinition; name first, and age when it states none."""
     if not definitions:
         return (NAME, path_column("Age", "date", ".metadata.creationTimestamp"))

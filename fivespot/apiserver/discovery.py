@@ -6,24 +6,24 @@ from typing import Any, Final
 
 import msgspec
 
-from .kinds import Kind, Registry, Served, version_priority
-from .messages import Response, json_response, text_response
+from .kinds import Registry, Served, ServedKind, version_priority
+from .messages import ApiResponse, json_response, text_response
 from .negotiation import aggregated_discovery
 
-__all__ = ["Discovery"]
+__all__ = ["DiscoveryDocuments"]
 
 _VERBS: Final = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _CUSTOM_VERBS: Final = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
 _SUB_VERBS: Final = ["get", "patch", "update"]
 
 
-class Discovery:
+class DiscoveryDocuments:
     """Answers under ``/api`` and ``/apis`` that are about kinds, not objects."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    def answer(self, path: str, accept: str) -> Response | None:
+    def answer(self, path: str, accept: str) -> ApiResponse | None:
         """The answer for a path; None when the path is none of discovery's."""
         parts = [part for part in path.split("/") if part]
         aggregated = aggregated_discovery(accept)
@@ -53,7 +53,7 @@ class Discovery:
         versions = [{"groupVersion": f"{group}/{each}", "version": each} for each in self._registry.groups()[group]]
         return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
-    def _version(self, group: str, version: str) -> Response:
+    def _version(self, group: str, version: str) -> ApiResponse:
         if not self._registry.serves(group, version):
             return text_response(404, "404 page not found\n")
         resources: list[dict[str, Any]] = []
@@ -64,7 +64,7 @@ class Discovery:
         full = f"{group}/{version}" if group else version
         return _json({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": full, "resources": resources})
 
-    def _aggregated(self, groups: list[str], version: str) -> Response:
+    def _aggregated(self, groups: list[str], version: str) -> ApiResponse:
         items = []
         for group in groups:
             versions = []
@@ -77,14 +77,14 @@ class Discovery:
         api_version = f"apidiscovery.k8s.io/{version}"
         body = {"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": items}
         form = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
-        return Response(200, [("Content-Type", form), ("Vary", "Accept")], msgspec.json.encode(body))
+        return ApiResponse(200, [("Content-Type", form), ("Vary", "Accept")], msgspec.json.encode(body))
 
 
-def _json(body: dict[str, Any]) -> Response:
+def _json(body: dict[str, Any]) -> ApiResponse:
     return json_response(200, msgspec.json.encode(body))
 
 
-def _subresources(kind: Kind, served: Served) -> list[tuple[str, dict[str, str]]]:
+def _subresources(kind: ServedKind, served: Served) -> list[tuple[str, dict[str, str]]]:
     own = {"group": kind.group, "version": served.name, "kind": kind.kind}
     found = [("status", own)] if served.status else []
     if served.scale:
@@ -94,12 +94,12 @@ def _subresources(kind: Kind, served: Served) -> list[tuple[str, dict[str, str]]
     return found
 
 
-def _verbs(kind: Kind) -> list[str]:
+def _verbs(kind: ServedKind) -> list[str]:
     verbs = _CUSTOM_VERBS if kind.custom else _VERBS
     return verbs if kind.rules.deletes_many else [verb for verb in verbs if verb != "deletecollection"]
 
 
-def _plain(kind: Kind, served: Served) -> list[dict[str, Any]]:
+def _plain(kind: ServedKind, served: Served) -> list[dict[str, Any]]:
     entry: dict[str, Any] = {
         "name": kind.plural,
         "singularName": kind.singular,
@@ -126,7 +126,7 @@ def _plain(kind: Kind, served: Served) -> list[dict[str, Any]]:
     return entries
 
 
-def _entry(kind: Kind, served: Served) -> dict[str, Any]:
+def _entry(kind: ServedKind, served: Served) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "resource": kind.plural,
         "responseKind": {"group": kind.group, "version": served.name, "kind": kind.kind},

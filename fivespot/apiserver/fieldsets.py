@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from .schema import Node
-from .schema.checking import alike, show
+from .schema.validation import alike, show
 
 __all__ = [
     "Changes",

@@ -11,8 +11,7 @@ from typing import Final, Self
 from aiohttp import web
 
 from .body import BODY_LIMIT
-from .disconnect import DisconnectedError
-from .messages import Request, Response, Stream, parse_query
+from .messages import ApiRequest, ApiResponse, DisconnectedError, Stream, parse_query
 from .server import ApiServer
 from .status import too_large
 
@@ -92,7 +91,7 @@ class HttpFront:
         headers = {name.lower(): value for name, value in request.headers.items()}
         try:
             asked = self._in_our_time(parse_query(query))
-            response = await self._server.handle(Request(request.method, path, asked, headers, body))
+            response = await self._server.handle(ApiRequest(request.method, path, asked, headers, body))
         except DisconnectedError:
             _abort(request)
             return web.Response()
@@ -136,14 +135,14 @@ def _abort(request: web.BaseRequest) -> None:
         request.transport.abort()
 
 
-def _whole(response: Response) -> web.Response:
+def _whole(response: ApiResponse) -> web.Response:
     assert isinstance(response.body, bytes)
     answer = web.Response(status=response.status, body=response.body)
     _headers(answer, response)
     return answer
 
 
-def _headers(answer: web.StreamResponse, response: Response) -> None:
+def _headers(answer: web.StreamResponse, response: ApiResponse) -> None:
     for name, value in response.headers:
         if name.lower() == "content-type":
             answer.headers[name] = value
@@ -151,7 +150,7 @@ def _headers(answer: web.StreamResponse, response: Response) -> None:
             answer.headers.add(name, value)
 
 
-async def _streamed(request: web.BaseRequest, response: Response, stream: Stream) -> web.StreamResponse:
+async def _streamed(request: web.BaseRequest, response: ApiResponse, stream: Stream) -> web.StreamResponse:
     answer = web.StreamResponse(status=response.status)
     _headers(answer, response)
     answer.enable_chunked_encoding()

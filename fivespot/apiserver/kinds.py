@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from .schema import Node, compile_schema
-from .status import Cause
+from .status import FieldCause
 
-__all__ = ["Column", "Kind", "Registry", "Rules", "Served", "version_priority"]
+__all__ = ["Registry", "Rules", "Served", "ServedKind", "TableColumn", "version_priority"]
 
 Object = dict[str, Any]
 
@@ -28,7 +28,7 @@ def version_priority(name: str) -> tuple[int, int, int, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """One column of a Table.
 
     :param value: gives a row's cell from the object and the time.
@@ -68,7 +68,7 @@ class Rules:
     def prepare_update(self, new: Object, old: Object, subresource: str) -> None:
         """Put back what an update may not change."""
 
-    def validate(self, new: Object, old: Object | None) -> list[Cause]:
+    def validate(self, new: Object, old: Object | None) -> list[FieldCause]:
         """What is wrong beyond the schema."""
         return []
 
@@ -92,7 +92,7 @@ class Served:
     whole: Node
     status: bool = False
     scale: Mapping[str, str] | None = None
-    columns: tuple[Column, ...] = ()
+    columns: tuple[TableColumn, ...] = ()
     warning: str = ""
 
     @classmethod
@@ -115,7 +115,7 @@ def _unchanged(body: Object) -> Object:
 
 
 @dataclass(slots=True, eq=False)
-class Kind:
+class ServedKind:
     """A kind and how it is served.
 
     :param versions: served ones by name, in order of preference.
@@ -168,11 +168,11 @@ class Registry:
     """All kinds by group and plural."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[str, str], Kind] = {}
+        self._kinds: dict[tuple[str, str], ServedKind] = {}
         self.generation = 0
         """Changes with every change of what is served."""
 
-    def add(self, kind: Kind) -> None:
+    def add(self, kind: ServedKind) -> None:
         """Serve a kind, or another form of it."""
         self._kinds[kind.group, kind.plural] = kind
         self.generation += 1
@@ -182,15 +182,15 @@ class Registry:
         if self._kinds.pop((group, plural), None) is not None:
             self.generation += 1
 
-    def find(self, group: str, plural: str) -> Kind | None:
+    def find(self, group: str, plural: str) -> ServedKind | None:
         """A kind by its plural."""
         return self._kinds.get((group, plural))
 
-    def by_kind(self, group: str, name: str) -> Kind | None:
+    def by_kind(self, group: str, name: str) -> ServedKind | None:
         """A kind by its name."""
         return next((kind for kind in self._kinds.values() if kind.group == group and kind.kind == name), None)
 
-    def kinds(self, group: str | None = None) -> Iterator[Kind]:
+    def kinds(self, group: str | None = None) -> Iterator[ServedKind]:
         """All kinds, or those of one group, by plural."""
         for (each, _), kind in sorted(self._kinds.items()):
             if group is None or each == group:

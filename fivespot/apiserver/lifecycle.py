@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from .cluster import Cluster, Object
-from .definitions import CLEANUP, DEFINITIONS, kind_of, place_of
-from .deleting import FOREGROUND, ORPHAN, Deleter
-from .kinds import Kind, Served
+from .crds import CLEANUP, DEFINITIONS, kind_of, place_of
+from .delete import FOREGROUND, ORPHAN, Deleter
+from .kinds import Served, ServedKind
 from .store import Entry, Event, Signal
 
 __all__ = ["Lifecycle"]
@@ -138,7 +138,7 @@ class Lifecycle:
             body["status"] = status
             self._cluster.put(kind, served, body)
 
-    def _serve(self, body: Object, known: Kind | None) -> None:
+    def _serve(self, body: Object, known: ServedKind | None) -> None:
         place = place_of(body)
         if known is not None and self._specs.get(place) == body["spec"]:
             known.terminating = "deletionTimestamp" in body["metadata"]
@@ -222,7 +222,7 @@ class Lifecycle:
         else:
             self._cluster.remove(kind, entry.key)
 
-    def _delete_all(self, kind: Kind, namespace: str) -> int:
+    def _delete_all(self, kind: ServedKind, namespace: str) -> int:
         """Delete the objects of a kind; returns how many are still there."""
         served = _any_version(kind)
         for entry in self._cluster.collection(kind).snapshot(namespace):
@@ -258,7 +258,7 @@ class Lifecycle:
         # An owner of another namespace is none.
         return found is not None and (not found[0].namespaced or found[2].namespace == dependant.namespace)
 
-    def _drop_owners(self, kind: Kind, served: Served, entry: Entry, kept: set[str]) -> None:
+    def _drop_owners(self, kind: ServedKind, served: Served, entry: Entry, kept: set[str]) -> None:
         body = self._cluster.decode(entry, kind, served)
         owners = [owner for owner in body["metadata"].get("ownerReferences", []) if owner.get("uid") in kept]
         body["metadata"]["ownerReferences"] = owners
@@ -323,12 +323,12 @@ class Lifecycle:
 
     # -- lookups -------------------------------------------------------------------------------------------------
 
-    def _kind(self, group: str, plural: str) -> tuple[Kind, Served]:
+    def _kind(self, group: str, plural: str) -> tuple[ServedKind, Served]:
         kind = self._cluster.registry.find(group, plural)
         assert kind is not None, "built-in kinds are always served"
         return kind, _any_version(kind)
 
-    def _find(self, uid: str) -> tuple[Kind, Served, Entry] | None:
+    def _find(self, uid: str) -> tuple[ServedKind, Served, Entry] | None:
         found = self._cluster.store.find(uid)
         if found is None:
             return None
@@ -337,16 +337,16 @@ class Lifecycle:
         return None if kind is None else (kind, _any_version(kind), entry)
 
 
-def _any_version(kind: Kind) -> Served:
+def _any_version(kind: ServedKind) -> Served:
     return kind.versions.get(kind.storage) or next(iter(kind.versions.values()))
 
 
-def _alike(one: Kind, other: Kind) -> bool:
+def _alike(one: ServedKind, other: ServedKind) -> bool:
     """Whether two kinds are served in the same way."""
     return _facts(one) == _facts(other)
 
 
-def _facts(kind: Kind) -> tuple[Any, ...]:
+def _facts(kind: ServedKind) -> tuple[Any, ...]:
     versions = [
         (
             each.name,

@@ -1,4 +1,4 @@
-"""Requests and answers as values: what passes between a front (HTTP, in process) and the server."""
+"""What a front does to a client instead of answering it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,21 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-__all__ = ["Body", "Request", "Response", "Stream", "json_response", "text_response"]
+__all__ = ["ApiRequest", "ApiResponse", "Body", "DisconnectedError", "Stream", "json_response", "text_response"]
+
+
+class DisconnectedError(Exception):
+    """The connection ends here, without an answer or in the middle of one.
+
+    Raised by a middleware or by a stream's ``read``; a front then drops the client's connection.
+
+    :param refused: as if the connection had never been made, so that the client knows that nothing was done.
+    """
+
+    def __init__(self, *, refused: bool = False) -> None:
+        super().__init__("connection refused" if refused else "connection reset by peer")
+        self.refused = refused
+
 
 JSON = "application/json"
 
@@ -30,7 +44,7 @@ Body = bytes | Stream
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ApiRequest:
     """One request.
 
     :param path: as it was sent, still percent-encoded, without the query.
@@ -51,7 +65,7 @@ class Request:
         target: str,
         body: bytes | Mapping[str, object] | list[object] | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Request:
+    ) -> ApiRequest:
         """A request from a target such as ``/api/v1/pods?limit=5``; a body that is not bytes is sent as JSON."""
         path, _, query = target.partition("?")
         sent = {name.lower(): value for name, value in (headers or {}).items()}
@@ -87,7 +101,7 @@ def decode_segment(segment: str) -> str:
 
 
 @dataclass(slots=True)
-class Response:
+class ApiResponse:
     """An answer. Header names may repeat (``Warning``)."""
 
     status: int
@@ -105,11 +119,11 @@ class Response:
         return msgspec.json.decode(self.body)
 
 
-def json_response(status: int, body: bytes, extra: Iterable[tuple[str, str]] = ()) -> Response:
+def json_response(status: int, body: bytes, extra: Iterable[tuple[str, str]] = ()) -> ApiResponse:
     """An answer of encoded JSON, ended by a newline as Go's encoder does."""
-    return Response(status, [("Content-Type", JSON), *extra], body if body.endswith(b"\n") else body + b"\n")
+    return ApiResponse(status, [("Content-Type", JSON), *extra], body if body.endswith(b"\n") else body + b"\n")
 
 
-def text_response(status: int, text: str) -> Response:
+def text_response(status: int, text: str) -> ApiResponse:
     """A plain text answer, such as those of health checks and of paths that nothing serves."""
-    return Response(status, [("Content-Type", "text/plain; charset=utf-8")], text.encode())
+    return ApiResponse(status, [("Content-Type", "text/plain; charset=utf-8")], text.encode())

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from .names import is_path_segment, label_problem, qualified_problem, subdomain_problem, value_problem
 from .schema import compile_schema, prune, validate
-from .schema.checking import show
-from .status import Cause, bad_request, internal
+from .schema.validation import show
+from .status import FieldCause, bad_request, internal
 
 __all__ = [
     "CHECKED",
@@ -161,25 +161,25 @@ def keep_system_fields(new: dict[str, Any], old: Mapping[str, Any]) -> None:
 
 def metadata_problems(
     metadata: Mapping[str, Any], *, namespaced: bool, label_names: bool, core: bool = False
-) -> list[Cause]:
+) -> list[FieldCause]:
     """What is wrong with the metadata of an object that is to be stored.
 
     :param core: a kind of the core group, whose finalizers without a prefix must be standard ones.
     :param label_names: names of this kind are DNS labels (namespaces), not subdomains.
     """
     problem_of = label_problem if label_names else subdomain_problem
-    causes: list[Cause] = []
+    causes: list[FieldCause] = []
     generated = metadata.get("generateName", "")
     if generated and (problem := problem_of(generated.rstrip("-.") or "-")):
         causes.append(_invalid("metadata.generateName", generated, problem))
     name = metadata.get("name", "")
     if not name:
         words = "Required value: name or generateName is required"
-        causes.append(Cause("metadata.name", "FieldValueRequired", words))
+        causes.append(FieldCause("metadata.name", "FieldValueRequired", words))
     elif problem := problem_of(name):
         causes.append(_invalid("metadata.name", name, problem))
     if namespaced and not metadata.get("namespace"):
-        causes.append(Cause("metadata.namespace", "FieldValueRequired", "Required value"))
+        causes.append(FieldCause("metadata.namespace", "FieldValueRequired", "Required value"))
     causes += _words_problems(metadata)
     causes += _owner_problems(metadata)
     causes += _finalizer_problems(metadata, core=core)
@@ -191,11 +191,11 @@ def custom_name_problem(name: str) -> str:
     return is_path_segment(name) or subdomain_problem(name)
 
 
-def _invalid(field: str, value: Any, words: str) -> Cause:
-    return Cause(field, "FieldValueInvalid", f"Invalid value: {show(value)}: {words}")
+def _invalid(field: str, value: Any, words: str) -> FieldCause:
+    return FieldCause(field, "FieldValueInvalid", f"Invalid value: {show(value)}: {words}")
 
 
-def _words_problems(metadata: Mapping[str, Any]) -> list[Cause]:
+def _words_problems(metadata: Mapping[str, Any]) -> list[FieldCause]:
     causes = []
     for key, value in metadata.get("labels", {}).items():
         if problem := qualified_problem(key):
@@ -209,11 +209,11 @@ def _words_problems(metadata: Mapping[str, Any]) -> list[Cause]:
         total += len(key) + len(value)
     if total > _ANNOTATIONS_LIMIT:
         words = f"Too long: may not be more than {_ANNOTATIONS_LIMIT} bytes"
-        causes.append(Cause("metadata.annotations", "FieldValueTooLong", words))
+        causes.append(FieldCause("metadata.annotations", "FieldValueTooLong", words))
     return causes
 
 
-def _owner_problems(metadata: Mapping[str, Any]) -> list[Cause]:
+def _owner_problems(metadata: Mapping[str, Any]) -> list[FieldCause]:
     causes = []
     controllers = 0
     for number, owner in enumerate(metadata.get("ownerReferences", ())):
@@ -223,7 +223,7 @@ def _owner_problems(metadata: Mapping[str, Any]) -> list[Cause]:
         for name in ("kind", "name", "uid"):
             if not owner.get(name):
                 words = "Required value: must not be empty"
-                causes.append(Cause(f"{path}.{name}", "FieldValueRequired", words))
+                causes.append(FieldCause(f"{path}.{name}", "FieldValueRequired", words))
         controllers += owner.get("controller") is True
     if controllers > 1:
         words = "Only one reference can have Controller set to true"
@@ -231,7 +231,7 @@ def _owner_problems(metadata: Mapping[str, Any]) -> list[Cause]:
     return causes
 
 
-def _finalizer_problems(metadata: Mapping[str, Any], *, core: bool) -> list[Cause]:
+def _finalizer_problems(metadata: Mapping[str, Any], *, core: bool) -> list[FieldCause]:
     causes = []
     finalizers = metadata.get("finalizers", ())
     for number, finalizer in enumerate(finalizers):
@@ -246,7 +246,7 @@ def _finalizer_problems(metadata: Mapping[str, Any], *, core: bool) -> list[Caus
     return causes
 
 
-def update_problems(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
+def update_problems(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[FieldCause]:
     """What is wrong with a change of metadata."""
     causes = []
     if "deletionTimestamp" in old:
@@ -257,7 +257,7 @@ def update_problems(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Caus
                 "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "
                 f"[]string{{{listed}}}"
             )
-            causes.append(Cause("metadata.finalizers", "FieldValueForbidden", words))
+            causes.append(FieldCause("metadata.finalizers", "FieldValueForbidden", words))
     causes += [
         _invalid(f"metadata.{name}", new.get(name), "field is immutable")
         for name in _IMMUTABLE

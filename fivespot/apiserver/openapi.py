@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from .kinds import Kind, Registry, Served
-from .messages import Response, json_response, text_response
+from .kinds import Registry, Served, ServedKind
+from .messages import ApiResponse, json_response, text_response
 from .metadata import METADATA_SCHEMA
 
 __all__ = ["OpenApi"]
@@ -34,7 +34,7 @@ class OpenApi:
         self._cache: dict[str, bytes] = {}
         self._generation = -1
 
-    def answer(self, path: str) -> Response | None:
+    def answer(self, path: str) -> ApiResponse | None:
         """The answer for a path; None when there is nothing."""
         if self._generation != self._registry.generation:
             self._cache.clear()
@@ -85,13 +85,13 @@ class OpenApi:
         return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
 
 
-def _schema_name(kind: Kind, served: Served) -> str:
+def _schema_name(kind: ServedKind, served: Served) -> str:
     if kind.custom:
         return f"{'.'.join(reversed(kind.group.split('.')))}.{served.name}.{kind.kind}"
     return f"io.k8s.api.{kind.group.partition('.')[0] or 'core'}.{served.name}.{kind.kind}"
 
 
-def _gvk(kind: Kind, served: Served, name: str = "") -> dict[str, str]:
+def _gvk(kind: ServedKind, served: Served, name: str = "") -> dict[str, str]:
     return {"group": kind.group, "kind": name or kind.kind, "version": served.name}
 
 
@@ -99,7 +99,7 @@ def _reference(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _whole(kind: Kind, served: Served) -> dict[str, Any]:
+def _whole(kind: ServedKind, served: Served) -> dict[str, Any]:
     described = {name: _published(schema) for name, schema in (served.schema.get("properties") or {}).items()}
     metadata = {"description": "Standard object's metadata.", "allOf": [_reference(f"{_META}.ObjectMeta")]}
     properties = {
@@ -132,7 +132,7 @@ def _published(schema: Any) -> Any:
     return made
 
 
-def _list(kind: Kind, served: Served, name: str) -> dict[str, Any]:
+def _list(kind: ServedKind, served: Served, name: str) -> dict[str, Any]:
     return {
         "type": "object",
         "required": ["items"],
@@ -146,7 +146,7 @@ def _list(kind: Kind, served: Served, name: str) -> dict[str, Any]:
     }
 
 
-def _paths(kind: Kind, served: Served, name: str) -> dict[str, Any]:
+def _paths(kind: ServedKind, served: Served, name: str) -> dict[str, Any]:
     base = f"/apis/{kind.group}/{served.name}" if kind.group else f"/api/{served.name}"
     inside = f"{base}/namespaces/{{namespace}}/{kind.plural}" if kind.namespaced else f"{base}/{kind.plural}"
     gvk = _gvk(kind, served)

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .messages import Request
-from .status import ApiFault, Cause, bad_request, invalid_options
+from .messages import ApiRequest
+from .status import ApiFault, FieldCause, bad_request, invalid_options
 
 __all__ = ["DeleteOptions", "ListOptions", "WriteOptions", "delete_options", "list_options", "write_options"]
 
@@ -84,7 +84,7 @@ def parse_version(text: str, fault: type[ApiFault] | None = None) -> int:
     return int(text)
 
 
-def list_options(request: Request) -> ListOptions:
+def list_options(request: ApiRequest) -> ListOptions:
     """The parameters of a list or watch.
 
     :raises ApiFault: 400 or 422.
@@ -113,24 +113,24 @@ def list_options(request: Request) -> ListOptions:
     return options
 
 
-def _given(request: Request, name: str) -> bool:
+def _given(request: ApiRequest, name: str) -> bool:
     return any(key == name for key, _ in request.query)
 
 
-def _forbidden(field: str, words: str) -> Cause:
-    return Cause(field, "FieldValueForbidden", f"Forbidden: {words}")
+def _forbidden(field: str, words: str) -> FieldCause:
+    return FieldCause(field, "FieldValueForbidden", f"Forbidden: {words}")
 
 
-def _match_problem(match: str) -> Cause | None:
+def _match_problem(match: str) -> FieldCause | None:
     if match in {"", "Exact", "NotOlderThan"}:
         return None
     words = f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""'
-    return Cause("resourceVersionMatch", "FieldValueNotSupported", words)
+    return FieldCause("resourceVersionMatch", "FieldValueNotSupported", words)
 
 
-def _list_problems(options: ListOptions) -> list[Cause | None]:
+def _list_problems(options: ListOptions) -> list[FieldCause | None]:
     match, field = options.match, "resourceVersionMatch"
-    problems: list[Cause | None] = []
+    problems: list[FieldCause | None] = []
     if options.initial_events is not None:
         problems.append(_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if match:
@@ -144,7 +144,7 @@ def _list_problems(options: ListOptions) -> list[Cause | None]:
     return problems
 
 
-def _watch_problem(options: ListOptions) -> Cause | None:
+def _watch_problem(options: ListOptions) -> FieldCause | None:
     match, field = options.match, "resourceVersionMatch"
     if options.initial_events is None:
         return (
@@ -152,14 +152,14 @@ def _watch_problem(options: ListOptions) -> Cause | None:
         )
     if match != "NotOlderThan":
         if match:
-            return _match_problem(match) or Cause(
+            return _match_problem(match) or FieldCause(
                 field, "FieldValueNotSupported", f'Unsupported value: "{match}": supported values: "NotOlderThan"'
             )
         return _forbidden(field, f"sendInitialEvents requires setting {field} to NotOlderThan")
     return None
 
 
-def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteOptions:
+def write_options(request: ApiRequest, kind: str, *, apply: bool = False) -> WriteOptions:
     """The parameters of a create, update or patch.
 
     :param kind: ``CreateOptions``, ``UpdateOptions`` or ``PatchOptions``, for the words of a refusal.
@@ -173,33 +173,33 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
     if kind == "PatchOptions" and not apply and force:
         causes.append(_forbidden("force", "may not be specified for non-apply patch"))
     if apply and not manager:
-        causes.append(Cause("fieldManager", "FieldValueRequired", "Required value: is required for apply patch"))
+        causes.append(FieldCause("fieldManager", "FieldValueRequired", "Required value: is required for apply patch"))
     if len(manager.encode()) > _MANAGER_LIMIT:
         words = f"Too long: may not be more than {_MANAGER_LIMIT} bytes"
-        causes.append(Cause("fieldManager", "FieldValueTooLong", words))
+        causes.append(FieldCause("fieldManager", "FieldValueTooLong", words))
     if not manager.isprintable():
         words = f'Invalid value: "{manager}": should only contain printable characters'
-        causes.append(Cause("fieldManager", "FieldValueInvalid", words))
+        causes.append(FieldCause("fieldManager", "FieldValueInvalid", words))
     validation = request.parameter("fieldValidation")
     if validation not in _VALIDATIONS:
         listed = ", ".join(f'"{each}"' for each in _VALIDATIONS)
         words = f'Unsupported value: "{validation}": supported values: {listed}'
-        causes.append(Cause("fieldValidation", "FieldValueNotSupported", words))
+        causes.append(FieldCause("fieldValidation", "FieldValueNotSupported", words))
     if causes:
         raise invalid_options(kind, *causes)
     agent = request.header("user-agent").partition("/")[0]
     return WriteOptions(bool(dry_runs), manager or agent or "unknown", validation or "Warn", boolean(force))
 
 
-def _dry_run_problem(given: list[Any]) -> list[Cause]:
+def _dry_run_problem(given: list[Any]) -> list[FieldCause]:
     if all(value == "All" for value in given):
         return []
     listed = ",".join(f'"{value}"' for value in given)
     words = f'Unsupported value: [{listed}]: supported values: "All"'
-    return [Cause("dryRun", "FieldValueNotSupported", words)]
+    return [FieldCause("dryRun", "FieldValueNotSupported", words)]
 
 
-def delete_options(request: Request, body: dict[str, Any]) -> DeleteOptions:
+def delete_options(request: ApiRequest, body: dict[str, Any]) -> DeleteOptions:
     """How to delete: what the body says or, only when there is none, the query.
 
     :raises ApiFault: 400 or 422.
@@ -222,11 +222,11 @@ def delete_options(request: Request, body: dict[str, Any]) -> DeleteOptions:
     causes = _dry_run_problem(dry_runs)
     if policy is not None and orphan is not None:
         words = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
-        causes.append(Cause("propagationPolicy", "FieldValueInvalid", words))
+        causes.append(FieldCause("propagationPolicy", "FieldValueInvalid", words))
     elif policy is not None and policy not in _POLICIES:
         listed = ", ".join(f'"{each}"' for each in (*_POLICIES, "nil"))
         words = f'Unsupported value: "{policy}": supported values: {listed}'
-        causes.append(Cause("propagationPolicy", "FieldValueNotSupported", words))
+        causes.append(FieldCause("propagationPolicy", "FieldValueNotSupported", words))
     if causes:
         raise invalid_options("DeleteOptions", *causes)
     if orphan is not None:

@@ -8,25 +8,34 @@ from typing import Any
 
 import msgspec
 
-from .applying import apply_configuration, check_typed
+from .apply import apply_configuration, check_typed
 from .body import decode_options, decode_patch
 from .cluster import Cluster, Object
-from .decoding import read_object, shape
-from .deleting import Deleter
+from .decode import read_object, shape
+from .delete import Deleter
 from .jsonpath import find, put
-from .kinds import Kind, Served
-from .managed import Owner, with_metadata
-from .messages import Request, Response, json_response, text_response
+from .kinds import Served, ServedKind
+from .managed_fields import Owner, with_metadata
+from .messages import ApiRequest, ApiResponse, json_response, text_response
 from .metadata import coerce
 from .negotiation import Form
 from .options import DeleteOptions, WriteOptions, delete_options, list_options, write_options
-from .patching import APPLY, STRATEGIC, apply_patch, patch_kind
-from .reading import get_object, list_objects, selector_of, view_of
-from .routes import Target, resource_target
-from .schema.checking import alike, show
-from .status import ApiFault, Cause, bad_request, conflict, invalid, method_not_allowed, not_implemented, nothing_served
-from .watching import watch_objects
-from .writing import Writer
+from .patch import APPLY, STRATEGIC, apply_patch, patch_kind
+from .read import get_object, list_objects, selector_of, view_of
+from .routes import RequestTarget, resource_target
+from .schema.validation import alike, show
+from .status import (
+    ApiFault,
+    FieldCause,
+    bad_request,
+    conflict,
+    invalid,
+    method_not_allowed,
+    not_implemented,
+    nothing_served,
+)
+from .watch import watch_objects
+from .write import Writer
 
 __all__ = ["Resources"]
 
@@ -39,7 +48,7 @@ class Resources:
         self._writer = Writer(cluster)
         self._deleter = Deleter(cluster)
 
-    async def answer(self, request: Request) -> Response:
+    async def answer(self, request: ApiRequest) -> ApiResponse:
         """The answer.
 
         :raises ApiFault: a refusal.
@@ -65,14 +74,16 @@ class Resources:
         return self._warned(served, self._object(request, kind, served, target))
 
     @staticmethod
-    def _warned(served: Served, response: Response) -> Response:
+    def _warned(served: Served, response: ApiResponse) -> ApiResponse:
         if served.warning:
             response.headers.append(_warning(served.warning))
         return response
 
     # -- dispatch ------------------------------------------------------------------------------------------------
 
-    async def _collection(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+    async def _collection(
+        self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget
+    ) -> ApiResponse:
         if request.method == "GET":
             options = list_options(request)
             if options.watch:
@@ -86,7 +97,7 @@ class Resources:
             return self._delete_collection(request, kind, served, target)
         raise method_not_allowed()
 
-    def _object(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+    def _object(self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget) -> ApiResponse:
         match request.method:
             case "GET":
                 return get_object(self._cluster, request, kind, served, target.namespace, target.name)
@@ -98,7 +109,7 @@ class Resources:
                 return self._delete(request, kind, served, target)
         raise method_not_allowed()
 
-    def _subresource(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+    def _subresource(self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget) -> ApiResponse:
         name = target.subresource
         if name == "finalize" and kind.group == "" and kind.plural == "namespaces":
             if request.method != "PUT":
@@ -119,7 +130,7 @@ class Resources:
 
     # -- writes --------------------------------------------------------------------------------------------------
 
-    def _create(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+    def _create(self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget) -> ApiResponse:
         options = write_options(request, "CreateOptions")
         decoded = read_object(request, kind, served, options.validation)
         owner = self._owner(kind, served, options)
@@ -127,7 +138,7 @@ class Resources:
             body = self._writer.create(kind, served, target.namespace, decoded.body, options, owner)
         return self._written(201, request, kind, served, body, decoded.warnings, dry_run=options.dry_run)
 
-    def _replace(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+    def _replace(self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget) -> ApiResponse:
         options = write_options(request, "UpdateOptions")
         decoded = read_object(request, kind, served, options.validation)
         owner = self._owner(kind, served, options, target.subresource)
@@ -138,7 +149,7 @@ class Resources:
             201 if created else 200, request, kind, served, body, decoded.warnings, dry_run=options.dry_run
         )
 
-    def _finalize(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+    def _finalize(self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget) -> ApiResponse:
         """PUT of a namespace's own finalizers, for controllers that empty namespaces."""
         options = write_options(request, "UpdateOptions")
         decoded = read_object(request, kind, served, options.validation)
@@ -151,7 +162,7 @@ class Resources:
             self._cluster.put(kind, served, body)
         return self._written(200, request, kind, served, body, [])
 
-    def _patch(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+    def _patch(self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget) -> ApiResponse:
         media = patch_kind(request.header("content-type"), custom=kind.custom)
         options = write_options(request, "PatchOptions", apply=media == APPLY)
         if media == APPLY:
@@ -187,7 +198,7 @@ class Resources:
             )
         return self._written(200, request, kind, served, body, warnings, dry_run=options.dry_run)
 
-    def _may_share(self, kind: Kind, served: Served, target: Target) -> bool:
+    def _may_share(self, kind: ServedKind, served: Served, target: RequestTarget) -> bool:
         """Whether a stored object is already all that its schema makes of one: no default is missing in any part.
 
         The rules of built-in kinds change objects in place.
@@ -195,7 +206,9 @@ class Resources:
         entry = self._cluster.find(kind, target.namespace, target.name)
         return kind.custom and served.name == kind.storage and entry is not None and entry.epoch == kind.epoch
 
-    def _apply(self, request: Request, kind: Kind, served: Served, target: Target, options: WriteOptions) -> Response:
+    def _apply(
+        self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget, options: WriteOptions
+    ) -> ApiResponse:
         config, warnings = self._configuration(request, kind, served, target, options)
         node = with_metadata(served.node)
         owner = Owner(options.manager, "Apply", kind.api_version(served.name), target.subresource)
@@ -221,7 +234,7 @@ class Resources:
         return self._written(201, request, kind, served, made, warnings, dry_run=options.dry_run)
 
     def _configuration(
-        self, request: Request, kind: Kind, served: Served, target: Target, options: WriteOptions
+        self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget, options: WriteOptions
     ) -> tuple[Object, list[str]]:
         """The body of an apply, checked as far as no object is needed for it."""
         try:
@@ -258,20 +271,20 @@ class Resources:
         warnings = [f'unknown field "{path}"' for path in sorted(unknown)] if options.validation == "Warn" else []
         return config, warnings
 
-    def _owner(self, kind: Kind, served: Served, options: WriteOptions, subresource: str = "") -> Owner:
+    def _owner(self, kind: ServedKind, served: Served, options: WriteOptions, subresource: str = "") -> Owner:
         return Owner(options.manager, "Update", kind.api_version(served.name), subresource)
 
     def _written(
         self,
         code: int,
-        request: Request,
-        kind: Kind,
+        request: ApiRequest,
+        kind: ServedKind,
         served: Served,
         body: Object,
         warnings: Sequence[str],
         *,
         dry_run: bool = False,
-    ) -> Response:
+    ) -> ApiResponse:
         headers = [_warning(text) for text in warnings]
         view = view_of(self._cluster, request, kind, served, single=True)
         metadata = body["metadata"]
@@ -286,7 +299,7 @@ class Resources:
 
     # -- scale ---------------------------------------------------------------------------------------------------
 
-    def _scale(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+    def _scale(self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget) -> ApiResponse:
         assert served.scale is not None
         if request.method == "GET":
             entry = self._cluster.get(kind, target.namespace, target.name)
@@ -316,7 +329,7 @@ class Resources:
 
     # -- deletes -------------------------------------------------------------------------------------------------
 
-    def _delete(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+    def _delete(self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget) -> ApiResponse:
         options = delete_options(request, decode_options(request.body))
         body, gone = self._deleter.delete(kind, served, target.namespace, target.name, options)
         if not gone or kind.rules.returns_deleted:
@@ -327,7 +340,9 @@ class Resources:
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
         return json_response(200, msgspec.json.encode(status))
 
-    def _delete_collection(self, request: Request, kind: Kind, served: Served, target: Target) -> Response:
+    def _delete_collection(
+        self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget
+    ) -> ApiResponse:
         options = delete_options(request, decode_options(request.body))
         selector = selector_of(kind, list_options(request))
         items = []
@@ -361,7 +376,7 @@ def _warning(text: str) -> tuple[str, str]:
 def _unfit(new: Any, why: str) -> ApiFault:
     """422: what a patch made of an object is not one."""
     words = f"Invalid value: {show(show(new))}: {why}"
-    return invalid("", "", "", [Cause("patch", "FieldValueInvalid", words)])
+    return invalid("", "", "", [FieldCause("patch", "FieldValueInvalid", words)])
 
 
 def _object_type(version: str, kind: str) -> str:
@@ -385,7 +400,7 @@ def _scale_of(body: Object, served: Served) -> Object:
     }
 
 
-def _scale_answer(body: Object, served: Served) -> Response:
+def _scale_answer(body: Object, served: Served) -> ApiResponse:
     return json_response(200, msgspec.json.encode(_scale_of(body, served)))
 
 
@@ -396,5 +411,5 @@ def _replicas(wanted: Any) -> int:
         raise bad_request('Scale in version "v1" cannot be handled as a Scale: spec.replicas is not an integer')
     if replicas < 0:
         words = f"Invalid value: {replicas}: must be greater than or equal to 0"
-        raise invalid("autoscaling", "Scale", "", [Cause("spec.replicas", "FieldValueInvalid", words)])
+        raise invalid("autoscaling", "Scale", "", [FieldCause("spec.replicas", "FieldValueInvalid", words)])
     return replicas

@@ -9,11 +9,11 @@ from .messages import decode_segment
 from .names import is_path_segment
 from .status import bad_request
 
-__all__ = ["Target", "resource_target"]
+__all__ = ["RequestTarget", "resource_target"]
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RequestTarget:
     """A resource path, taken apart; "" for what it does not have."""
 
     group: str
@@ -27,7 +27,7 @@ class Target:
 
 
 @lru_cache(maxsize=4096)
-def resource_target(path: str) -> Target | None:
+def resource_target(path: str) -> RequestTarget | None:
     """The target of a path under ``/api/VERSION`` or ``/apis/GROUP/VERSION``; None for all other paths.
 
     :raises ApiFault: 400, the name cannot be one.
@@ -42,20 +42,20 @@ def resource_target(path: str) -> Target | None:
     else:
         return None
     if not rest:
-        return Target(group, version)
+        return RequestTarget(group, version)
     if rest[0] == "namespaces" and len(rest) >= 3 and rest[2] not in {"status", "finalize"}:
         target = _in_namespace(group, version, rest)
     else:
         namespace = rest[1] if rest[0] == "namespaces" and group == "" and len(rest) > 1 else ""
-        target = Target(group, version, rest[0], namespace if len(rest) > 3 else "", *_names(rest[1:]))
+        target = RequestTarget(group, version, rest[0], namespace if len(rest) > 3 else "", *_names(rest[1:]))
     for name in (target.namespace, target.name):
         if name and (problem := is_path_segment(name)):
             raise bad_request(f'Name parameter invalid: "{name}": {problem}')
     return target
 
 
-def _in_namespace(group: str, version: str, rest: list[str]) -> Target:
-    return Target(group, version, rest[2], rest[1], *_names(rest[3:]))
+def _in_namespace(group: str, version: str, rest: list[str]) -> RequestTarget:
+    return RequestTarget(group, version, rest[2], rest[1], *_names(rest[3:]))
 
 
 def _names(rest: list[str]) -> tuple[str, str, bool]:

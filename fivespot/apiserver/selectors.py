@@ -11,7 +11,7 @@ from .names import qualified_problem, value_problem
 from .status import bad_request
 from .store import Entry
 
-__all__ = ["EVERYTHING", "Selector", "parse_fields", "parse_labels"]
+__all__ = ["EVERYTHING", "ObjectSelector", "parse_fields", "parse_labels"]
 
 Labels = Mapping[str, str]
 Test = Callable[[Labels], bool]
@@ -20,7 +20,7 @@ _TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Selector:
+class ObjectSelector:
     """Which entries a list or watch is about."""
 
     labels: tuple[Test, ...] = ()
@@ -44,7 +44,7 @@ class Selector:
         return next((value for name, equal, value in self.fields if equal and name == "metadata.name"), None)
 
 
-EVERYTHING: Final = Selector()
+EVERYTHING: Final = ObjectSelector()
 
 
 def _field(entry: Entry, name: str) -> str:

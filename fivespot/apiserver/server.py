@@ -12,21 +12,21 @@ from typing import Final, Self
 import msgspec
 
 from .body import BODY_LIMIT
-from .clock import Clock, Ids, SystemClock
+from .builtin_kinds import built_in_kinds
+from .clock import Ids, ServerClock, WallClock
 from .cluster import Cluster
-from .core import built_in_kinds
-from .definitions import DefinitionRules
-from .discovery import Discovery
+from .crds import DefinitionRules
+from .discovery import DiscoveryDocuments
 from .lifecycle import Lifecycle
-from .managed import Owner
-from .messages import Request, Response, json_response, text_response
+from .managed_fields import Owner
+from .messages import ApiRequest, ApiResponse, json_response, text_response
 from .negotiation import check_json
 from .openapi import OpenApi
 from .options import WriteOptions
 from .resources import Resources
 from .status import ApiFault, too_large
-from .watching import BOOKMARK_SECONDS
-from .writing import Writer
+from .watch import BOOKMARK_SECONDS
+from .write import Writer
 
 __all__ = ["VERSION", "ApiServer", "Handler", "Middleware"]
 
@@ -36,8 +36,8 @@ _NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system"
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _ONE_CHECK: Final = tuple(f"{each}/" for each in _HEALTH)
 
-Handler = Callable[[Request], Awaitable[Response]]
-Middleware = Callable[[Request, Handler], Awaitable[Response]]
+Handler = Callable[[ApiRequest], Awaitable[ApiResponse]]
+Middleware = Callable[[ApiRequest, Handler], Awaitable[ApiResponse]]
 """Sits between a front and the server: may answer itself, wait, or change what is asked and answered."""
 
 _log = logging.getLogger(__name__)
@@ -60,19 +60,19 @@ class ApiServer:
     def __init__(
         self,
         *,
-        clock: Clock | None = None,
+        clock: ServerClock | None = None,
         seed: int | None = None,
         window: int = 10_000,
         token: str = "",
         bookmarks: float = BOOKMARK_SECONDS,
         middleware: Middleware | None = None,
     ) -> None:
-        self.cluster = Cluster(clock or SystemClock(), Ids(seed), window, bookmarks)
+        self.cluster = Cluster(clock or WallClock(), Ids(seed), window, bookmarks)
         self.middleware = middleware
         self._token = token
         self._lifecycle = Lifecycle(self.cluster)
         self._resources = Resources(self.cluster)
-        self._discovery = Discovery(self.cluster.registry)
+        self._discovery = DiscoveryDocuments(self.cluster.registry)
         self._openapi = OpenApi(self.cluster.registry)
         self._group: asyncio.TaskGroup | None = None
         self._task: asyncio.Task[None] | None = None
@@ -113,13 +113,13 @@ class ApiServer:
         """
         self.cluster.store.compact(version)
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: ApiRequest) -> ApiResponse:
         """Answer a request, whatever it contains; a stream in the answer is the caller's to close."""
         if self.middleware is not None:
             return await self.middleware(request, self._answer)
         return await self._answer(request)
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, request: ApiRequest) -> ApiResponse:
         try:
             return await self._dispatch(request)
         except ApiFault as fault:
@@ -129,7 +129,7 @@ class ApiServer:
             words = f"Internal error occurred: {type(error).__name__}"
             return ApiFault(500, "InternalError", words, {"causes": [{"message": type(error).__name__}]}).response()
 
-    async def _dispatch(self, request: Request) -> Response:
+    async def _dispatch(self, request: ApiRequest) -> ApiResponse:
         if len(request.body) > BODY_LIMIT:
             raise too_large(BODY_LIMIT)
         path = request.path

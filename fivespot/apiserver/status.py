@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import msgspec
 
-from .messages import Response, json_response
+from .messages import ApiResponse, json_response
 
 __all__ = [
     "ApiFault",
-    "Cause",
+    "FieldCause",
     "already_exists",
     "bad_request",
     "conflict",
@@ -35,7 +35,7 @@ _UNKNOWN: Final = "the server could not find the requested resource"
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class FieldCause:
     """One thing wrong with an object.
 
     :param field: its path, such as ``spec.ports[0].name``.
@@ -86,7 +86,7 @@ class ApiFault(Exception):
         body["code"] = self.code
         return body
 
-    def response(self) -> Response:
+    def response(self) -> ApiResponse:
         """The answer that tells it."""
         return json_response(self.code, msgspec.json.encode(self.status()), self.headers)
 
@@ -128,14 +128,14 @@ def conflict(group: str, resource: str, name: str, why: str) -> ApiFault:
     return ApiFault(409, "Conflict", message, _details(group, resource, name))
 
 
-def forbidden(group: str, resource: str, name: str, why: str, *causes: Cause) -> ApiFault:
+def forbidden(group: str, resource: str, name: str, why: str, *causes: FieldCause) -> ApiFault:
     """403."""
     extra = {"causes": _causes(causes)} if causes else {}
     message = f'{_qualified(group, resource)} "{name}" is forbidden: {why}'
     return ApiFault(403, "Forbidden", message, _details(group, resource, name, **extra))
 
 
-def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> ApiFault:
+def invalid(group: str, kind: str, name: str, causes: Sequence[FieldCause]) -> ApiFault:
     """422 with what is wrong, field by field."""
     texts = [cause.text() for cause in causes]
     words = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
@@ -143,12 +143,12 @@ def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> ApiFau
     return ApiFault(422, "Invalid", message, _details(group, kind, name, causes=_causes(causes)))
 
 
-def invalid_options(kind: str, *causes: Cause) -> ApiFault:
+def invalid_options(kind: str, *causes: FieldCause) -> ApiFault:
     """422 for parameters that do not go together."""
     return invalid("meta.k8s.io", kind, "", causes)
 
 
-def _causes(causes: Sequence[Cause]) -> list[dict[str, str]]:
+def _causes(causes: Sequence[FieldCause]) -> list[dict[str, str]]:
     return [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
 
 

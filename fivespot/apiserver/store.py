@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["Collection", "Entry", "Event", "Signal", "Store", "encode_tail"]
+__all__ = ["Collection", "Entry", "Event", "ObjectStore", "Signal", "encode_tail"]
 
 _OPENING: Final = len('{"metadata":{')
 
@@ -220,7 +220,7 @@ class Collection:
         self.changed.fire()
 
 
-class Store:
+class ObjectStore:
     """All collections, and the version that they share.
 
     :param window: changes remembered per resource.

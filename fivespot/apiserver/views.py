@@ -7,11 +7,11 @@ from typing import Any, Final
 import msgspec
 
 from .cluster import Cluster
-from .kinds import Column, Kind, Served
+from .kinds import Served, ServedKind, TableColumn
 from .negotiation import Form
 from .store import Entry
 
-__all__ = ["View"]
+__all__ = ["ObjectView"]
 
 _META_HEAD: Final = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"'
 
@@ -23,13 +23,15 @@ class _Metadata(msgspec.Struct):
 _metadata_decoder: Final = msgspec.json.Decoder(_Metadata)
 
 
-class View:
+class ObjectView:
     """How objects of one kind and version look to one client.
 
     :param include: what rows of a Table carry of their object: ``Metadata``, ``Object`` or ``None``.
     """
 
-    def __init__(self, cluster: Cluster, kind: Kind, served: Served, form: Form, include: str = "Metadata") -> None:
+    def __init__(
+        self, cluster: Cluster, kind: ServedKind, served: Served, form: Form, include: str = "Metadata"
+    ) -> None:
         self._cluster = cluster
         self._kind = kind
         self._served = served
@@ -121,7 +123,7 @@ class View:
         return b'%b%d",%b}' % (_META_HEAD, entry.version, raw[1:])
 
 
-def _definition(column: Column) -> dict[str, Any]:
+def _definition(column: TableColumn) -> dict[str, Any]:
     return {
         "name": column.name,
         "type": column.type,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from fivespot.runtime.errors import ConfigError
-from fivespot.runtime.manager.running import stop_on_signals
+from fivespot.runtime.manager.entrypoint import stop_on_signals
 
 if TYPE_CHECKING:
     from fivespot.apiserver import ApiServer
@@ -69,11 +69,11 @@ async def _serve(port: int, path: Path | None, *, with_crds: bool) -> None:
 
 
 async def _install(server: ApiServer) -> None:
-    from fivespot.apiserver import Request  # noqa: PLC0415 - heavy
+    from fivespot.apiserver import ApiRequest  # noqa: PLC0415 - heavy
 
-    from .crds import definitions  # noqa: PLC0415 - the models are not needed to serve alone
+    from .crds.definitions import definitions  # noqa: PLC0415 - the models are not needed to serve alone
 
     for definition in definitions():
-        answer = await server.handle(Request.of("POST", _DEFINITIONS, definition))
+        answer = await server.handle(ApiRequest.of("POST", _DEFINITIONS, definition))
         if answer.status != 201:
             raise ConfigError(f"--crds: the server refuses {definition['metadata']['name']}: {answer.body!r}")

@@ -1,10 +1,11 @@
-"""``fivespot conformance``: checks a schedule provider against the contract, through the API server alone."""
+"""Commands of the user's that a conformance run calls: to restart a provider, to flip what it looks at."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,11 +17,63 @@ from fivespot.runtime.errors import ConfigError, FivespotError
 
 if TYPE_CHECKING:
     from fivespot.providers.sdk import Provider
-    from fivespot.testing.conformance import Report, Restart, Spec, Subject, Timing
+    from fivespot.testing.conformance import ConformanceReport, Restart, Spec, Subject, Timing
+__all__ = ["Command", "conformance"]
 
-__all__ = ["conformance"]
+_LIMIT = 120.0
+
+_SHOWN = 300
+
+
+class Command:
+    """A shell command with a limit; its output is shown when it fails.
+
+    :param option: the flag that it comes from, for messages.
+    """
+
+    def __init__(self, option: str, text: str) -> None:
+        self._option = option
+        self._text = text
+
+    async def restart(self) -> None:
+        """:raises ConfigError: it failed."""
+        await self._run({})
+
+    async def flip(self, namespace: str, name: str, active: bool) -> None:
+        """With ``SCHEDULE_NAMESPACE``, ``SCHEDULE_NAME`` and ``SCHEDULE_ACTIVE`` (true or false) in its environment.
+
+        :raises ConfigError: it failed.
+        """
+        await self._run(
+            {"SCHEDULE_NAMESPACE": namespace, "SCHEDULE_NAME": name, "SCHEDULE_ACTIVE": str(active).lower()}
+        )
+
+    async def _run(self, variables: dict[str, str]) -> None:
+        process = await asyncio.create_subprocess_exec(
+            "/bin/sh",
+            "-c",
+            self._text,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env={**os.environ, **variables},
+        )
+        try:
+            async with asyncio.timeout(_LIMIT):
+                output, _ = await process.communicate()
+        except TimeoutError as error:
+            raise ConfigError(f"{self._option}: it did not end within {_LIMIT:g} s") from error
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if process.returncode:
+            said = " ".join(output.decode(errors="replace").split())[-_SHOWN:]
+            raise ConfigError(f"{self._option}: it ended with {process.returncode}: {said}")
+
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+
 _SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
 
 
@@ -74,12 +127,12 @@ def conformance(ctx: click.Context, /, **given: Any) -> None:
     ctx.exit(0 if report.passed else 1)
 
 
-async def _check(given: dict[str, Any], provider: Provider[Any] | None) -> Report:
+async def _check(given: dict[str, Any], provider: Provider[Any] | None) -> ConformanceReport:
     """:raises ConfigError: also where the server fails, for that says nothing of the provider."""
     import structlog  # noqa: PLC0415 - the help must not import the runtime
 
     from fivespot.runtime.client import connect  # noqa: PLC0415
-    from fivespot.runtime.clock import SystemClock, ThreadOffload, system_chance  # noqa: PLC0415
+    from fivespot.runtime.clock import SystemClock, ThreadOffload, system_random  # noqa: PLC0415
     from fivespot.runtime.telemetry import configure  # noqa: PLC0415
     from fivespot.testing.conformance import MANAGER, Timing, check_provider, with_provider  # noqa: PLC0415
 
@@ -88,7 +141,7 @@ async def _check(given: dict[str, Any], provider: Provider[Any] | None) -> Repor
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     subject = _subject(given)
     timing: Timing = Timing(settle=given["settle"], steady=given["steady"], total=_total(given))
-    clock, chance = SystemClock(), system_chance()
+    clock, chance = SystemClock(), system_random()
     try:
         connection = await connect(
             kubeconfig=given["kubeconfig"],
@@ -110,7 +163,7 @@ async def _check(given: dict[str, Any], provider: Provider[Any] | None) -> Repor
             only=given["only"],
         )
 
-        async def work(restart: Restart) -> Report:
+        async def work(restart: Restart) -> ConformanceReport:
             return await check(replace(subject, restart=subject.restart or restart))
 
         async with connection:
@@ -138,7 +191,7 @@ def _provider(given: dict[str, Any]) -> Provider[Any] | None:
     """
     if not given["provider"]:
         return None
-    from .loading import load_providers  # noqa: PLC0415 - the help must not import the kit
+    from .provider_loader import load_providers  # noqa: PLC0415 - the help must not import the kit
 
     found = load_providers([given["provider"]])
     if len(found) != 1:
@@ -153,7 +206,7 @@ def _subject(given: dict[str, Any]) -> Subject:
     """:raises ConfigError: files cannot be read, or do not say enough."""
     from fivespot.testing.conformance import SHIPPED, Samples, Subject, read_samples  # noqa: PLC0415
 
-    from .conformance_hooks import Command  # noqa: PLC0415
+    from .conformance import Command  # noqa: PLC0415
 
     kind: str = given["kind"]
     samples = Samples()

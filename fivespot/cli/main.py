@@ -18,11 +18,11 @@ EXIT_CONFIG = 2
 
 _COMMANDS = {
     "manager": ("fivespot.cli.manager:manager", "Run controllers against a cluster."),
-    "crds": ("fivespot.cli.crds_command:crds", "Write the CustomResourceDefinitions."),
+    "crds": ("fivespot.cli.crds.command:crds", "Write the CustomResourceDefinitions."),
     "timeline": ("fivespot.cli.timeline.command:timeline", "Show when a schedule is active, without a cluster."),
     "why": ("fivespot.cli.why.command:why", "Explain one machine: what is wanted, why, and what comes next."),
     "conformance": ("fivespot.cli.conformance:conformance", "Check a schedule provider from outside."),
-    "new-provider": ("fivespot.cli.new_provider:new_provider", "Write the project of a new schedule provider."),
+    "new-provider": ("fivespot.cli.new_provider.command:new_provider", "Write the project of a new schedule provider."),
     "demo": ("fivespot.cli.demo.command:demo", "Watch machines come and go, on this machine alone."),
     "apiserver": ("fivespot.cli.apiserver:apiserver", "Serve the Kubernetes API from memory, for trying things out."),
     "version": ("fivespot.cli.main:version", "Show the versions of fivespot and its time zone data."),

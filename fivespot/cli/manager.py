@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from .chosen import ManagerOptions
+from .options import ManagerOptions
 
 __all__ = ["manager"]
 

@@ -15,7 +15,7 @@ import structlog
 from fivespot import __version__
 from fivespot.api.names import ANNOTATION_RECONCILERS
 from fivespot.runtime.client import WATCH_LIMITS, Connection, Limits, connect
-from fivespot.runtime.clock import Chance, Clock, Offload, SystemClock, ThreadOffload, system_chance
+from fivespot.runtime.clock import Clock, Offload, Random, SystemClock, ThreadOffload, system_random
 from fivespot.runtime.errors import ConfigError, StopError
 from fivespot.runtime.manager import (
     ControllerFactory,
@@ -27,13 +27,12 @@ from fivespot.runtime.manager import (
     ServingSettings,
 )
 from fivespot.runtime.manager import assemble as manager_on
-from fivespot.runtime.manager.running import stop_on_signals
+from fivespot.runtime.manager.entrypoint import stop_on_signals
 from fivespot.runtime.telemetry import NULL_TRACER, Tracer, configure, tracer_from
 from fivespot.schedule.zones import TZDATA_RELEASE
 
-from .chosen import ManagerOptions
 from .main import complain
-from .options import CONTROLLERS
+from .options import CONTROLLERS, ManagerOptions
 
 __all__ = ["RECONCILERS_ANNOTATION", "assemble", "run_process"]
 
@@ -62,7 +61,7 @@ def run_process(options: ManagerOptions) -> None:
 async def _main(options: ManagerOptions) -> None:
     stop = asyncio.Event()
     stop_on_signals(stop)
-    clock, chance, offload = SystemClock(), system_chance(), ThreadOffload()
+    clock, chance, offload = SystemClock(), system_random(), ThreadOffload()
     connection = await connect(
         kubeconfig=options.kubeconfig,
         context=options.context,
@@ -97,7 +96,7 @@ def assemble(
     connection: Connection,
     *,
     clock: Clock,
-    chance: Chance,
+    chance: Random,
     offload: Offload,
     watch_limits: Limits = WATCH_LIMITS,
     tracer: Tracer = NULL_TRACER,
@@ -143,7 +142,7 @@ def assemble(
     return manager
 
 
-def _election(options: ManagerOptions, chance: Chance) -> ElectionSettings | None:
+def _election(options: ManagerOptions, chance: Random) -> ElectionSettings | None:
     """The Lease to stand for. A dry run writes nothing, not even a Lease, and works next to whoever holds it."""
     try:
         timings = ElectionTimings(options.lease_duration, options.lease_renew_deadline, options.lease_retry_period)

@@ -1,10 +1,8 @@
 """The spot-schedule provider contract as pure code: how a provider is read, and what is held when it is silent."""
 
-from .hold import Belief, Memory, believe
-from .missing import kind_missing, kind_unusable, object_missing
+from .hold import EffectiveVerdict, HeldVerdict, effective_verdict
 from .provider import clean, cut_provider, read_provider
-from .reading import Display, Reading, Reference, Resolved, Unreadable, Unresolved
-from .reasons import (
+from .resolution import (
     PROVIDER_CRD_NOT_INSTALLED,
     PROVIDER_NOT_FOUND,
     PROVIDER_NOT_READY,
@@ -12,6 +10,15 @@ from .reasons import (
     RESOLVED,
     STATUS_ACTIVE_MISSING,
     UNRESOLVED_REASONS,
+    Display,
+    Reference,
+    Resolution,
+    Resolved,
+    Unreadable,
+    Unresolved,
+    kind_missing,
+    kind_unusable,
+    object_missing,
 )
 
 __all__ = [
@@ -22,17 +29,17 @@ __all__ = [
     "RESOLVED",
     "STATUS_ACTIVE_MISSING",
     "UNRESOLVED_REASONS",
-    "Belief",
     "Display",
-    "Memory",
-    "Reading",
+    "EffectiveVerdict",
+    "HeldVerdict",
     "Reference",
+    "Resolution",
     "Resolved",
     "Unreadable",
     "Unresolved",
-    "believe",
     "clean",
     "cut_provider",
+    "effective_verdict",
     "kind_missing",
     "kind_unusable",
     "object_missing",

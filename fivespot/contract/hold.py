@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .reading import Reading, Reference, Resolved, Unreadable
+from .resolution import Reference, Resolution, Resolved, Unreadable
 
-__all__ = ["Belief", "Memory", "believe"]
+__all__ = ["EffectiveVerdict", "HeldVerdict", "effective_verdict"]
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class HeldVerdict:
     """The last verdict as status remembers it.
 
     :param active: the last known resolved state; None when there never was one.
@@ -23,7 +23,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Belief:
+class EffectiveVerdict:
     """What the schedule is taken to want.
 
     :param active: the verdict, or the held one, or False when there never was one.
@@ -38,13 +38,13 @@ class Belief:
     may_begin: bool
 
 
-def believe(
-    reading: Reading,
-    memory: Memory | None,
+def effective_verdict(
+    reading: Resolution,
+    memory: HeldVerdict | None,
     reference: Reference,
     *,
     machine_made_for: str | None = None,
-) -> Belief:
+) -> EffectiveVerdict:
     """Combine what the provider says now with what it said before.
 
     :param memory: what status remembers, None when status holds nothing (never reported, or lost).
@@ -52,7 +52,7 @@ def believe(
         when it does not say; None when there is no such Machine. It stands in for a lost memory.
     """
     if isinstance(reading, Resolved):
-        return Belief(reading.active, known=True, fresh=True, may_begin=True)
+        return EffectiveVerdict(reading.active, known=True, fresh=True, may_begin=True)
     may_begin = not isinstance(reading, Unreadable)
     held: bool | None = None
     lost = memory is None or (memory.active is None and memory.reference is None)
@@ -62,4 +62,4 @@ def believe(
         held = True if machine_made_for in ("", str(reference)) else None
     elif memory is not None and memory.reference in (None, reference):
         held = memory.active
-    return Belief(bool(held), known=held is not None, fresh=False, may_begin=may_begin)
+    return EffectiveVerdict(bool(held), known=held is not None, fresh=False, may_begin=may_begin)

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from .reading import Display, Resolved, Unresolved
-from .reasons import PROVIDER_NOT_READY, STATUS_ACTIVE_MISSING
+from .resolution import PROVIDER_NOT_READY, STATUS_ACTIVE_MISSING, Display, Resolved, Unresolved
 
 __all__ = ["MESSAGE_BYTES", "REASON_BYTES", "clean", "cut_provider", "read_provider"]
 

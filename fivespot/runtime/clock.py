@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from anyio import CapacityLimiter
 
 __all__ = [
-    "Chance",
     "Clock",
     "InlineOffload",
     "LoopClock",
     "Offload",
+    "Random",
     "SystemClock",
     "ThreadOffload",
-    "system_chance",
+    "system_random",
 ]
 
 P = ParamSpec("P")
@@ -74,7 +74,7 @@ class LoopClock:
         return self._start + timedelta(seconds=(elapsed - self._origin) * self._speed)
 
 
-class Chance(Protocol):
+class Random(Protocol):
     """A source of random numbers; :class:`random.Random` is one."""
 
     def random(self) -> float:
@@ -86,7 +86,7 @@ class Chance(Protocol):
         ...
 
 
-def system_chance(seed: int | None = None) -> Chance:
+def system_random(seed: int | None = None) -> Random:
     """A source for jitter (not for secrets); a seed makes it repeatable."""
     return random.Random(seed)  # noqa: S311 - jitter, not a secret
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from .grammar import DAY
-from .instants import instant_at, seconds_after, seconds_of
+from .intervals import instant_at, seconds_after, seconds_of
 from .pattern import Pattern, date_of
 from .rules import WeeklySchedule
 from .search import Occurrence, Search

@@ -16,8 +16,7 @@ from typing import NamedTuple, Protocol
 
 from .civil import CYCLE, FAR, Zone
 from .grammar import DAY
-from .instants import LAST
-from .intervals import Interval, clip, merge, open_earlier
+from .intervals import LAST, Interval, clip, merge, open_earlier
 
 WEEK = 7 * DAY
 

@@ -24,7 +24,7 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Generator[None, _LoopFac
     """A test with the fixture runs on a loop with virtual time; others on what they would have had."""
     chosen = yield
     if _FIXTURE in getattr(item, "fixturenames", ()):
-        from .virtual import VirtualTimeLoop  # noqa: PLC0415 - most tests need none
+        from .virtual_time import VirtualTimeLoop  # noqa: PLC0415 - most tests need none
 
         return {"virtual": VirtualTimeLoop}
     return chosen or {"asyncio": asyncio.new_event_loop}

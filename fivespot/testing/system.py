@@ -18,7 +18,7 @@ from fivespot.runtime import ControllerSettings, Key, Manager, ManagerSettings
 from fivespot.runtime.objects import Object
 
 from .cluster import EmbeddedCluster, RunningManager
-from .clusterapi import SIMULATED, Family, add_providers, cluster_bodies, create_cluster, is_usable
+from .clusterapi import SIMULATED, KindFamily, add_providers, cluster_bodies, create_cluster, is_usable
 from .clusterapi.core import CLUSTERS, CoreSettings, add_core, core_definitions
 
 __all__ = ["EmbeddedSystem"]
@@ -46,7 +46,7 @@ class EmbeddedSystem:
         self,
         cluster: EmbeddedCluster | None = None,
         *,
-        family: Family = SIMULATED,
+        family: KindFamily = SIMULATED,
         core: CoreSettings | None = None,
         providers: Sequence[Provider[Any]] = (),
     ) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from controlplane import CONTROLLER_RUNTIME, build_go_program
-from fivespot.apiserver import Handler, Request, Response
+from fivespot.apiserver import ApiRequest, ApiResponse, Handler
 from support.targets import DEFINITIONS, NAMESPACES, EmbeddedServer, Target, embedded_target
 
 # The program is built with the real server. The first test waits for that server, and for the program.
@@ -240,7 +240,7 @@ def _series(target: Target, ns: str) -> None:
 # -- what only some servers do -----------------------------------------------------------------------------------------
 
 
-async def without_streams(request: Request, go_on: Handler) -> Response:
+async def without_streams(request: ApiRequest, go_on: Handler) -> ApiResponse:
     """Answers like a server before 1.32, or one whose feature WatchList is off."""
     if request.parameter("sendInitialEvents"):
         words = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
@@ -255,7 +255,7 @@ async def without_streams(request: Request, go_on: Handler) -> Response:
             "details": {"group": "meta.k8s.io", "kind": "ListOptions", "causes": causes},
             "code": 422,
         }
-        return Response(422, [("Content-Type", "application/json")], json.dumps(status).encode())
+        return ApiResponse(422, [("Content-Type", "application/json")], json.dumps(status).encode())
     return await go_on(request)
 
 

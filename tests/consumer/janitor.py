@@ -61,7 +61,7 @@ from fivespot.runtime import (
     open_manager,
     owner_of,
     run,
-    system_chance,
+    system_random,
 )
 from fivespot.runtime.client import ByteStream
 
@@ -161,11 +161,11 @@ async def by_hand(answer: bytes) -> list[Object]:
     client = Client(
         transport,
         clock=FixedClock(),
-        chance=system_chance(1),
+        chance=system_random(1),
         retry=RetryPolicy(attempts=1),
         request_limits=Limits(connect=1.0, read=1.0, total=2.0),
     )
-    async with Cache(client, clock=FixedClock(), chance=system_chance(1)) as cache:
+    async with Cache(client, clock=FixedClock(), chance=system_random(1)) as cache:
         informer = cache.informer(PODS, selector=MINE, projection=LABELS_ONLY)
         await informer.wait_synced()
         return informer.list("jobs")
@@ -173,7 +173,7 @@ async def by_hand(answer: bytes) -> list[Object]:
 
 async def connected() -> None:
     connection = await connect(
-        user_agent="janitor", clock=SystemClock(), chance=system_chance(), offload=ThreadOffload()
+        user_agent="janitor", clock=SystemClock(), chance=system_random(), offload=ThreadOffload()
     )
     assert_type(connection, Connection)
     async with connection:

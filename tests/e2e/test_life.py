@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controlplane import select, tally
-from fivespot.testing.clusterapi import SIMULATED, SIMULATED_EARLIER, Family
+from fivespot.testing.clusterapi import SIMULATED, SIMULATED_EARLIER, KindFamily
 from support.clusterapi import World
 from support.live import LiveScene
 from support.manager import MANAGER_USER
@@ -19,7 +19,7 @@ CORE_USER = "cluster-api-core"
 
 
 @pytest.mark.parametrize("family", [SIMULATED, SIMULATED_EARLIER], ids=lambda family: family.contract)
-def test_b1_1_b4_2_a_wanted_machine_is_adopted_runs_and_is_mirrored(world: World, family: Family) -> None:
+def test_b1_1_b4_2_a_wanted_machine_is_adopted_runs_and_is_mirrored(world: World, family: KindFamily) -> None:
     """Under either contract of the providers, whatever the version of Machines."""
     if family is SIMULATED and world.family is not SIMULATED:
         pytest.skip("this release of Cluster API does not know the contract v1beta2")

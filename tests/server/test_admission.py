@@ -10,7 +10,7 @@ import pytest
 
 from controlplane import Api, ApiError, ControlPlane
 from fivespot.api import InvalidObject, validate, validate_spec
-from fivespot.api.machine_spec import ScheduledMachineSpec
+from fivespot.api.scheduledmachine import ScheduledMachineSpec
 from fivespot.providers.timebased.spec import TimeBasedSpotScheduleSpec
 from support.machines import MACHINE, SCHEDULE, bootstrap, infrastructure, machine, reference, schedule, taint
 

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from controlplane import Api, ControlPlane
 from fivespot.runtime import errors
 from fivespot.runtime.client import Client, Connection, Discovery, Propagation, Watch, WatchEnd, WatchEnded, connect
-from fivespot.runtime.clock import SystemClock, ThreadOffload, system_chance
+from fivespot.runtime.clock import SystemClock, ThreadOffload, system_random
 from fivespot.runtime.objects import (
     GroupKind,
     Key,
@@ -50,7 +50,7 @@ async def connection_to(path: Path) -> Connection:
         kubeconfig=str(path),
         user_agent="fivespot-tests/1.0",
         clock=SystemClock(),
-        chance=system_chance(1),
+        chance=system_random(1),
         offload=ThreadOffload(),
     )
 

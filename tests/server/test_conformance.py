@@ -13,14 +13,14 @@ import pytest
 
 from controlplane import Api, ControlPlane
 from fivespot.providers.registry import shipped_provider
-from fivespot.runtime import ConfigError, Connection, SystemClock, ThreadOffload, connect, system_chance
+from fivespot.runtime import ConfigError, Connection, SystemClock, ThreadOffload, connect, system_random
 from fivespot.testing.conformance import (
     MANAGER,
     RULES,
     SHIPPED,
-    Outcome,
-    Report,
+    ConformanceReport,
     Restart,
+    RuleOutcome,
     Subject,
     Timing,
     check_provider,
@@ -61,14 +61,14 @@ async def connected(kubeconfig: Path) -> AsyncIterator[Connection]:
         user_agent=MANAGER,
         field_manager=MANAGER,
         clock=SystemClock(),
-        chance=system_chance(),
+        chance=system_random(),
         offload=ThreadOffload(),
     ) as connection:
         yield connection
 
 
-async def check(connection: Connection, subject: Subject, **more: object) -> Report:
-    options: dict[str, object] = {"clock": SystemClock(), "chance": system_chance(), "timing": TIMING, **more}
+async def check(connection: Connection, subject: Subject, **more: object) -> ConformanceReport:
+    options: dict[str, object] = {"clock": SystemClock(), "chance": system_random(), "timing": TIMING, **more}
     return await check_provider(subject, connection.client, **options)  # type: ignore[arg-type]
 
 
@@ -83,7 +83,7 @@ async def test_each_wrong_provider_is_caught_by_name(control_plane: ControlPlane
     async with connected(control_plane.admin_kubeconfig) as connection, asyncio.TaskGroup() as group:
         running = Running(control_plane.admin_kubeconfig, group)
 
-        async def judge(toy: type[Toy]) -> Report:
+        async def judge(toy: type[Toy]) -> ConformanceReport:
             await running.start(toy)
             subject = toy_subject(toy, restart=partial(running.restart, toy))
             return await check(connection, subject, only=[*toy.rules, *ALWAYS_ALONG], timing=IMPATIENT)
@@ -94,7 +94,7 @@ async def test_each_wrong_provider_is_caught_by_name(control_plane: ControlPlane
     for toy, report in zip(WRONG, reports, strict=True):
         for rule in toy.rules:
             found = report[rule]
-            expected = Outcome.FAILED if found.rule.required else Outcome.WARNING
+            expected = RuleOutcome.FAILED if found.rule.required else RuleOutcome.WARNING
             if (
                 found.outcome is not expected
                 or f"rule {rule} " not in found.message
@@ -138,11 +138,13 @@ async def test_providers_that_keep_every_rule_pass_all_of_them_the_shipped_ones_
         reports = await asyncio.gather(*(check(connection, subject) for subject in subjects))
         await running.stop_all()
     followed = reports.pop(0)
-    unjudged = {result.rule.id for result in followed.of(Outcome.SKIPPED)}
+    unjudged = {result.rule.id for result in followed.of(RuleOutcome.SKIPPED)}
     assert followed.passed, followed.to_text()
     assert unjudged == {"boundary", "next-transition"}, followed.to_text()
     for report in reports:
-        assert [result.rule.id for result in report.of(Outcome.PASSED)] == [rule.id for rule in RULES], report.to_text()
+        assert [result.rule.id for result in report.of(RuleOutcome.PASSED)] == [rule.id for rule in RULES], (
+            report.to_text()
+        )
         # 20 s where nothing else runs.
         assert report.seconds < 120, report.to_text()
 
@@ -154,7 +156,7 @@ async def test_nothing_is_left_behind_in_a_namespace_that_was_given(
     kind = "TimeBasedSpotSchedule"
     async with connected(control_plane.admin_kubeconfig) as connection:
         report = await check(connection, SHIPPED[kind], namespace=namespace, only=["deletion", "flip"])
-    assert report["deletion"].outcome is Outcome.PASSED, report.to_text()
+    assert report["deletion"].outcome is RuleOutcome.PASSED, report.to_text()
     assert api.list("spotschedules.5spot.finos.org/v1alpha1", kind, namespace) == []
     api.delete("v1", "Namespace", namespace)
 
@@ -175,9 +177,9 @@ async def test_what_keeps_the_kit_from_looking_is_said_at_once(
         with pytest.raises(ConfigError, match=r"ConfigMap settings: .*needs apiVersion"):
             await check(connection, unfinished, namespace=namespace)
         absent = await check(connection, nowhere, namespace=namespace)
-    assert absent["kind-served"].outcome is Outcome.FAILED
+    assert absent["kind-served"].outcome is RuleOutcome.FAILED
     assert "NowhereSchedule" in absent["kind-served"].seen
-    assert len(absent.of(Outcome.SKIPPED)) == len(RULES) - 1
+    assert len(absent.of(RuleOutcome.SKIPPED)) == len(RULES) - 1
     async with connected(own_user("nobody")) as connection:
         with pytest.raises(ConfigError, match=r"a right is missing: .*nobody"):
             await check(connection, shipped, namespace=namespace)

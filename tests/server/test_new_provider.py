@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from controlplane import ControlPlane
-from fivespot.cli.new_provider_project import name_project, write_project
+from fivespot.cli.new_provider.project import name_project, write_project
 from fivespot.testing.conformance import RULES
 from support import eventually, make_namespace
 from support.manager import ManagerProcess

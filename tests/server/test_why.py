@@ -16,10 +16,9 @@ import click
 import pytest
 
 from controlplane import Api, ControlPlane
-from fivespot.cli.why.as_json import to_json
-from fivespot.cli.why.asking import ask
+from fivespot.cli.why.ask import ask
 from fivespot.cli.why.explain import Explanation, Settled
-from fivespot.cli.why.text import render
+from fivespot.cli.why.render import render, to_json
 from fivespot.runtime.errors import ConfigError
 from support import eventually
 from support.machines import MACHINE

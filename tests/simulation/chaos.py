@@ -21,10 +21,10 @@ from fivespot.testing.clusterapi.core import CLUSTERS, MACHINES
 from fivespot.testing.faults import Fail, Rule
 from fivespot.testing.system import EmbeddedSystem
 
-from .crew import Crew
-from .mischief import mischief
-from .promises import Promise
-from .witness import Witness
+from .checker import Checker
+from .faults import random_faults
+from .invariants import Invariant
+from .managers import Managers
 from .world import SCHEDULED_MACHINES, SCHEDULES, SWITCHES, add_machine, add_schedule, add_switch
 
 __all__ = ["Chaos"]
@@ -56,19 +56,19 @@ class Chaos:
         self.seed = seed
         self.log: list[str] = []
         self._random = Random(seed)
-        self._crew = Crew()
+        self._crew = Managers()
         self._misbehaving = False
         self._names = [f"web-{number}" for number in range(_MACHINES)]
         self.cluster = EmbeddedCluster(seed=seed, start=_START)
         self.system = EmbeddedSystem(self.cluster)
-        self.witness: Witness
+        self.witness: Checker
 
     async def run(self) -> None:
         """
         :raises AssertionError: with the seed, what is wrong, and what happened.
         """
         async with self.cluster, self.system:
-            self.witness = Witness(self.system, elected=_PAIR if self.seed % 3 == 1 else ())
+            self.witness = Checker(self.system, elected=_PAIR if self.seed % 3 == 1 else ())
             try:
                 await self._day()
             except AssertionError as error:
@@ -268,7 +268,7 @@ class Chaos:
             await self._crew.kill(who)
 
     async def _misbehave(self, name: str) -> None:
-        rules = mischief(self._random)
+        rules = random_faults(self._random)
         self._tell(f"the server: {', '.join(f'{rule.fault} for {rule.verb} {rule.resource}' for rule in rules)}")
         self.cluster.faults.replace(rules)
         self._misbehaving = bool(rules)
@@ -313,7 +313,7 @@ class Chaos:
         while left := self.witness.unsettled():
             self._check()
             if self.cluster.elapsed >= deadline:
-                self.witness.report(Promise.SETTLED, "; ".join(left))
+                self.witness.report(Invariant.SETTLED, "; ".join(left))
                 continue
             await asyncio.sleep(_LOOK)
         self._check()
@@ -330,7 +330,7 @@ class Chaos:
             if what[1] != _LEASES.plural and count != before.get(what, 0)
         }
         if written:
-            self.witness.report(Promise.REST, str(written))
+            self.witness.report(Invariant.REST, str(written))
         self._check()
 
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import structlog
 
-from fivespot.testing.virtual import run_virtual
+from fivespot.testing.virtual_time import run_virtual
 from simulation.chaos import Chaos
 
 __all__ = ["Day", "begin_worker", "play"]

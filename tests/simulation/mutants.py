@@ -14,25 +14,33 @@ from typing import Any
 import pytest
 
 from fivespot.api import names
-from fivespot.contract import Belief, Resolved, believe
-from fivespot.controllers.scheduledmachine import act, children, controller, decide_down, decide_up, observe, reporting
+from fivespot.contract import EffectiveVerdict, Resolved, effective_verdict
+from fivespot.controllers.scheduledmachine import (
+    act,
+    children,
+    decide_down,
+    decide_up,
+    observe,
+    reconciler,
+    status_writer,
+)
 from fivespot.controllers.scheduledmachine import decide as deciding
 from fivespot.controllers.scheduledmachine.decide import decide
-from fivespot.controllers.scheduledmachine.model import Snapshot
 from fivespot.controllers.scheduledmachine.plan import DeleteChildren, DeleteMachine, DropFinalizer, PatchMachine, Plan
-from fivespot.controllers.scheduledmachine.report import build_status
-from fivespot.controllers.scheduledmachine.reporting import Reporter
+from fivespot.controllers.scheduledmachine.snapshot import Snapshot
+from fivespot.controllers.scheduledmachine.status import build_status
+from fivespot.controllers.scheduledmachine.status_writer import Reporter
 from fivespot.providers.sdk import Verdict, broken_status
 from fivespot.providers.sdk import reconciler as provider_reconciler
-from fivespot.providers.sdk.deciding import Decider
+from fivespot.providers.sdk.decider import Decider
 from fivespot.runtime import Object, Resource
 from fivespot.runtime.client import Client, client
-from fivespot.runtime.client.building import delete_request
+from fivespot.runtime.client.requests import delete_request
 from fivespot.runtime.manager.lease import Candidate
 from fivespot.runtime.objects import merge_patch, rfc3339
 from fivespot.runtime.reconcile import ensure_finalizer, remove_finalizer
 
-from .promises import Promise
+from .invariants import Invariant
 
 __all__ = ["MUTANTS", "Mutant"]
 
@@ -41,21 +49,21 @@ Mutant = Callable[[pytest.MonkeyPatch], None]
 
 def _plans(patch: pytest.MonkeyPatch, change: Callable[[Snapshot, Plan], Plan]) -> None:
     """Change what is decided."""
-    patch.setattr(controller, "decide", lambda s: change(s, decide(s)))
+    patch.setattr(reconciler, "decide", lambda s: change(s, decide(s)))
 
 
 def unresolved_is_inactive(patch: pytest.MonkeyPatch) -> None:
-    def forget(reading: Any, *rest: Any, **more: Any) -> Belief:
-        found = believe(reading, *rest, **more)
+    def forget(reading: Any, *rest: Any, **more: Any) -> EffectiveVerdict:
+        found = effective_verdict(reading, *rest, **more)
         return found if isinstance(reading, Resolved) else replace(found, active=False, may_begin=True)
 
-    patch.setattr(deciding, "believe", forget)
+    patch.setattr(deciding, "effective_verdict", forget)
 
 
 def _wanted_as_if(patch: pytest.MonkeyPatch, **spec: Any) -> None:
     want = deciding._want
 
-    def ignore(s: Snapshot, belief: Belief) -> Any:
+    def ignore(s: Snapshot, belief: EffectiveVerdict) -> Any:
         return want(replace(s, spec=replace(s.spec, **spec)), belief)
 
     patch.setattr(deciding, "_want", ignore)
@@ -111,7 +119,7 @@ def finalizer_is_left_out(patch: pytest.MonkeyPatch) -> None:
     async def skip(client: Any, resource: Resource, obj: Any, finalizer: str) -> Any:
         return obj
 
-    patch.setattr(controller, "ensure_finalizer", skip)
+    patch.setattr(reconciler, "ensure_finalizer", skip)
 
 
 def finalizer_goes_first(patch: pytest.MonkeyPatch) -> None:
@@ -167,7 +175,7 @@ def deletes_go_by_name(patch: pytest.MonkeyPatch) -> None:
 
 
 def status_is_written_blindly(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(reporting, "merge_patch", lambda change, head: merge_patch(change))
+    patch.setattr(status_writer, "merge_patch", lambda change, head: merge_patch(change))
 
 
 def spec_is_edited(patch: pytest.MonkeyPatch) -> None:
@@ -175,7 +183,7 @@ def spec_is_edited(patch: pytest.MonkeyPatch) -> None:
         obj = await ensure_finalizer(client, resource, obj, finalizer)
         return await client.patch(resource, obj.key, merge_patch({"spec": {"priority": 60}}, obj.head))
 
-    patch.setattr(controller, "ensure_finalizer", edit)
+    patch.setattr(reconciler, "ensure_finalizer", edit)
 
 
 def schedules_are_deleted_too(patch: pytest.MonkeyPatch) -> None:
@@ -233,7 +241,7 @@ def _status(patch: pytest.MonkeyPatch, change: Callable[[Snapshot, dict[str, Any
         change(s, status)
         return status
 
-    patch.setattr(reporting, "build_status", changed)
+    patch.setattr(status_writer, "build_status", changed)
 
 
 def every_machine_is_ready(patch: pytest.MonkeyPatch) -> None:
@@ -257,7 +265,7 @@ def times_follow_the_clock(patch: pytest.MonkeyPatch) -> None:
 
 
 def status_is_always_written(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(reporting, "merge_diff", lambda old, new: new)
+    patch.setattr(status_writer, "merge_diff", lambda old, new: new)
 
 
 def status_has_a_clock(patch: pytest.MonkeyPatch) -> None:
@@ -265,36 +273,36 @@ def status_has_a_clock(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Reporter, "_seconds_to", lambda *_: 60.0)
 
 
-MUTANTS: tuple[tuple[Mutant, Promise, int], ...] = (
-    (machines_are_made_twice, Promise.ONE_MACHINE, 2),
-    (disabled_is_ignored, Promise.WANTED, 6),
-    (unresolved_is_inactive, Promise.GRACE, 4),
-    (grace_is_skipped, Promise.GRACE, 2),
-    (brake_is_off, Promise.BRAKE, 1),
-    (everything_is_ours, Promise.FOREIGN, 2),
-    (children_are_not_marked, Promise.MARKED, 2),
-    (finalizer_is_left_out, Promise.FINALIZER_FIRST, 2),
-    (finalizer_goes_first, Promise.FINALIZER_LAST, 4),
-    (everything_goes_at_once, Promise.ORDER, 2),
-    (drain_has_no_end, Promise.DRAIN, 2),
-    (killed_machines_are_drained, Promise.DRAIN, 4),
-    (leftovers_are_left, Promise.FINALIZER_LAST, 6),
-    (pause_is_ignored, Promise.PAUSED, 2),
-    (leader_leads_for_ever, Promise.LEASE, 1),
-    (deletes_go_by_name, Promise.PRECONDITION, 2),
-    (status_is_written_blindly, Promise.PRECONDITION, 2),
-    (spec_is_edited, Promise.SPEC, 2),
-    (schedules_are_deleted_too, Promise.RIGHTS, 2),
-    (schedules_open_early, Promise.EARLY, 2),
-    (no_verdict_is_inactive, Promise.EARLY, 2),
-    (schedules_open_late, Promise.LATE, 1),
-    (kill_switch_is_ignored, Promise.WANTED, 4),
-    (timers_are_forgotten, Promise.LATE, 2),
-    (every_machine_is_ready, Promise.TRUTH, 2),
-    (every_phase_is_final, Promise.TRUTH, 2),
-    (times_follow_the_clock, Promise.TIMES, 2),
-    (status_is_always_written, Promise.EMPTY, 2),
-    (no_machine_is_ready, Promise.SETTLED, 2),
-    (status_has_a_clock, Promise.REST, 2),
+MUTANTS: tuple[tuple[Mutant, Invariant, int], ...] = (
+    (machines_are_made_twice, Invariant.ONE_MACHINE, 2),
+    (disabled_is_ignored, Invariant.WANTED, 6),
+    (unresolved_is_inactive, Invariant.GRACE, 4),
+    (grace_is_skipped, Invariant.GRACE, 2),
+    (brake_is_off, Invariant.BRAKE, 1),
+    (everything_is_ours, Invariant.FOREIGN, 2),
+    (children_are_not_marked, Invariant.MARKED, 2),
+    (finalizer_is_left_out, Invariant.FINALIZER_FIRST, 2),
+    (finalizer_goes_first, Invariant.FINALIZER_LAST, 4),
+    (everything_goes_at_once, Invariant.ORDER, 2),
+    (drain_has_no_end, Invariant.DRAIN, 2),
+    (killed_machines_are_drained, Invariant.DRAIN, 4),
+    (leftovers_are_left, Invariant.FINALIZER_LAST, 6),
+    (pause_is_ignored, Invariant.PAUSED, 2),
+    (leader_leads_for_ever, Invariant.LEASE, 1),
+    (deletes_go_by_name, Invariant.PRECONDITION, 2),
+    (status_is_written_blindly, Invariant.PRECONDITION, 2),
+    (spec_is_edited, Invariant.SPEC, 2),
+    (schedules_are_deleted_too, Invariant.RIGHTS, 2),
+    (schedules_open_early, Invariant.EARLY, 2),
+    (no_verdict_is_inactive, Invariant.EARLY, 2),
+    (schedules_open_late, Invariant.LATE, 1),
+    (kill_switch_is_ignored, Invariant.WANTED, 4),
+    (timers_are_forgotten, Invariant.LATE, 2),
+    (every_machine_is_ready, Invariant.TRUTH, 2),
+    (every_phase_is_final, Invariant.TRUTH, 2),
+    (times_follow_the_clock, Invariant.TIMES, 2),
+    (status_is_always_written, Invariant.EMPTY, 2),
+    (no_machine_is_ready, Invariant.SETTLED, 2),
+    (status_has_a_clock, Invariant.REST, 2),
 )
 """Each fault, what it breaks, and a usual seed whose day shows it."""

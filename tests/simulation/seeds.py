@@ -8,7 +8,7 @@ from typing import Final
 __all__ = ["USUAL", "chosen"]
 
 USUAL: Final = tuple(range(1, 7))
-"""Of each crew of managers two, and days that show the faults of ``test_witness.py``."""
+"""Of each crew of managers two, and days that show the faults of ``test_checker.py``."""
 
 
 def chosen() -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .histories import PROMPT
-from .truth import Truth, condition
+from .reference import ReferenceModel, condition
 from .world import SCHEDULED_MACHINES
 
 __all__ = ["late", "unsettled"]
@@ -18,7 +18,7 @@ PATIENT = 900.0
 _SCHEDULED = {"up": "ScheduleActive", "killed": "KillSwitchActivated"}
 
 
-def late(truth: Truth) -> Iterator[str]:
+def late(truth: ReferenceModel) -> Iterator[str]:
     """What should have been done by now, in calm times."""
     at, calm, moment = truth.at, truth.calm, truth.moment
     for schedule, obj in truth.stored_schedules():
@@ -40,7 +40,7 @@ def late(truth: Truth) -> Iterator[str]:
             yield f"{story.name} has no Machine, wanted: {story.wanted}"
 
 
-def _squatted(obj: Json, truth: Truth) -> bool:
+def _squatted(obj: Json, truth: ReferenceModel) -> bool:
     """Whether somebody else's object has the name of a child."""
     metadata = obj["metadata"]
     namesakes = [
@@ -49,7 +49,7 @@ def _squatted(obj: Json, truth: Truth) -> bool:
     return any(found is not None and found["metadata"]["uid"] not in truth.made for found in namesakes)
 
 
-def unsettled(truth: Truth) -> list[str]:
+def unsettled(truth: ReferenceModel) -> list[str]:
     """What is not yet as it has to be in the end."""
     found = [line for obj in truth.objects(SCHEDULED_MACHINES) for line in _machine(obj, truth)]
     known = {obj["metadata"]["uid"] for obj in truth.objects(SCHEDULED_MACHINES)}
@@ -63,7 +63,7 @@ def unsettled(truth: Truth) -> list[str]:
     return found
 
 
-def _machine(obj: Json, truth: Truth) -> Iterator[str]:
+def _machine(obj: Json, truth: ReferenceModel) -> Iterator[str]:
     uid, name = obj["metadata"]["uid"], obj["metadata"]["name"]
     story, status = truth.stories[uid], obj.get("status") or {}
     state, phase = story.wanted.now, status.get("phase")
@@ -86,7 +86,7 @@ def _machine(obj: Json, truth: Truth) -> Iterator[str]:
                 yield f"{name} says {said} for {field}, and {true} is true"
 
 
-def _mirrored(obj: Json, held: bool, machines: list[Json], truth: Truth) -> Iterator[tuple[str, Any, Any]]:
+def _mirrored(obj: Json, held: bool, machines: list[Json], truth: ReferenceModel) -> Iterator[tuple[str, Any, Any]]:
     """B4.3, B4.5: what status tells, what it should tell."""
     status, name = obj.get("status") or {}, obj["metadata"]["name"]
     machine = machines[0] if machines else {}

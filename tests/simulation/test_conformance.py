@@ -10,16 +10,16 @@ import pytest
 from fivespot.providers.registry import shipped_providers
 from fivespot.providers.sdk import build_controller
 from fivespot.testing.cluster import EmbeddedCluster
-from fivespot.testing.conformance import RULES, SHIPPED, Outcome, Report, check_provider
+from fivespot.testing.conformance import RULES, SHIPPED, ConformanceReport, RuleOutcome, check_provider
 
-from .crew import Crew
+from .managers import Managers
 
 
-async def judged(cluster: EmbeddedCluster, kind: str) -> Report:
+async def judged(cluster: EmbeddedCluster, kind: str) -> ConformanceReport:
     """A shipped provider, looked at from outside, restarts included."""
     (provider,) = [provider for provider in shipped_providers() if provider.kind == kind]
     await cluster.install(provider.definition())
-    crew = Crew()
+    crew = Managers()
     await crew.hire(kind, partial(cluster.manager, partial(build_controller, provider), name=kind.lower()))
 
     async def restart() -> None:
@@ -35,4 +35,4 @@ async def judged(cluster: EmbeddedCluster, kind: str) -> Report:
 @pytest.mark.parametrize("kind", sorted(SHIPPED))
 async def test_a_shipped_provider_keeps_every_rule(fivespot_cluster: EmbeddedCluster, kind: str) -> None:
     report = await judged(fivespot_cluster, kind)
-    assert [result.rule.id for result in report.of(Outcome.PASSED)] == [rule.id for rule in RULES], report.to_text()
+    assert [result.rule.id for result in report.of(RuleOutcome.PASSED)] == [rule.id for rule in RULES], report.to_text()

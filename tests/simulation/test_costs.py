@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any, Final
 
-from fivespot.apiserver import Handler, Request, Response
+from fivespot.apiserver import ApiRequest, ApiResponse, Handler
 from fivespot.runtime import Key, Resource
 from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.system import EmbeddedSystem
@@ -33,7 +33,7 @@ class Stage:
         self.bill: Counter[str] = Counter()
         self.statuses: list[tuple[float, dict[str, Any]]] = []
 
-    async def count(self, request: Request, handler: Handler) -> Response:
+    async def count(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         response = await handler(request)
         if request.header("user-agent") == "5spot-controller" and request.method != "GET":
             resource = request.path.split("/namespaces/default/")[-1].split("/")

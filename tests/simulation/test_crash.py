@@ -7,14 +7,14 @@ from functools import partial
 
 import pytest
 
-from fivespot.apiserver import Handler, Request, Response
+from fivespot.apiserver import ApiRequest, ApiResponse, Handler
 from fivespot.runtime import Key, merge_patch
 from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.system import EmbeddedSystem
-from fivespot.testing.virtual import run_virtual
+from fivespot.testing.virtual_time import run_virtual
 
-from .crew import Crew
-from .witness import Witness
+from .checker import Checker
+from .managers import Managers
 from .world import SCHEDULED_MACHINES, add_machine, add_switch, turn
 
 _STEP = 5.0
@@ -35,7 +35,7 @@ class Crash:
         self.at = ""
         self.struck = asyncio.Event()
 
-    async def __call__(self, request: Request, handler: Handler) -> Response:
+    async def __call__(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         self.count += 1
         if self.count != self._nth:
             return await handler(request)
@@ -53,8 +53,8 @@ class Lives:
     def __init__(self, system: EmbeddedSystem, *, after: bool) -> None:
         self._system = system
         self._after = after
-        self._witness = Witness(system)
-        self._crew = Crew()
+        self._witness = Checker(system)
+        self._crew = Managers()
         self.crashes: list[str] = []
 
     async def run(self) -> None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.system import EmbeddedSystem
-from fivespot.testing.virtual import run_virtual
+from fivespot.testing.virtual_time import run_virtual
 
 from .world import DAY, Trace, add_machine, add_schedule, counts, phases
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from fivespot.testing.virtual import run_virtual
+from fivespot.testing.virtual_time import run_virtual
 
 from .chaos import Chaos
 from .seeds import chosen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from fivespot.apiserver import Handler, Request, Response
+from fivespot.apiserver import ApiRequest, ApiResponse, Handler
 from fivespot.runtime import Key, merge_patch
 from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.clusterapi.core import MACHINES
@@ -51,7 +51,7 @@ class Deaf:
 
     agent: str
 
-    async def apply(self, request: Request, handler: Handler) -> Response:
+    async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         if not request.header("user-agent").startswith(self.agent):
             return await handler(request)
         return await HalfOpen().apply(request, handler)

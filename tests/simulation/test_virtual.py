@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
-from fivespot.testing.virtual import run_virtual
+from fivespot.testing.virtual_time import run_virtual
 
 
 def test_nobody_is_woken_before_the_time_that_was_asked_for() -> None:

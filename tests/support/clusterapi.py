@@ -18,7 +18,7 @@ from typing import Any, Self
 from controlplane import FAST_GATES, Api, ControlPlane, cluster_api_version, read_crds, select
 from controlplane.credentials import PROVIDERS, WORKLOAD
 from controlplane.server import CLUSTER_API_CONTROLLERS
-from fivespot.testing.clusterapi import SIMULATED, SIMULATED_EARLIER, CoreVersion, Family, cluster_bodies, is_usable
+from fivespot.testing.clusterapi import SIMULATED, SIMULATED_EARLIER, CoreVersion, KindFamily, cluster_bodies, is_usable
 from harness.manager import REPOSITORY
 
 from .cluster import CLUSTER_NAME, unique_name
@@ -106,11 +106,11 @@ class World:
         return f"cluster.x-k8s.io/{self.core_version}", "Cluster"
 
     @property
-    def family(self) -> Family:
+    def family(self) -> KindFamily:
         """The simulated kinds that follow the newest contract of the release."""
         return SIMULATED if self.release >= _FIRST_WITH_V1BETA2 else SIMULATED_EARLIER
 
-    def namespace(self, base: str, *, cluster: str | None = CLUSTER_NAME, family: Family | None = None) -> str:
+    def namespace(self, base: str, *, cluster: str | None = CLUSTER_NAME, family: KindFamily | None = None) -> str:
         """A new namespace with a usable Cluster in it (3 s); None for no Cluster."""
         name = unique_name(base)
         self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -119,7 +119,7 @@ class World:
         return name
 
     def create_cluster(
-        self, namespace: str, name: str = CLUSTER_NAME, *, family: Family | None = None, wait: bool = True
+        self, namespace: str, name: str = CLUSTER_NAME, *, family: KindFamily | None = None, wait: bool = True
     ) -> None:
         """A Cluster in a namespace; returns when its Machines can find their Nodes."""
         for body in self.cluster_bodies(namespace, name, family=family):
@@ -127,7 +127,9 @@ class World:
         if wait:
             self.wait_usable(namespace, name)
 
-    def cluster_bodies(self, namespace: str, name: str = CLUSTER_NAME, *, family: Family | None = None) -> list[Json]:
+    def cluster_bodies(
+        self, namespace: str, name: str = CLUSTER_NAME, *, family: KindFamily | None = None
+    ) -> list[Json]:
         """What a Cluster consists of, in the order of its creation."""
         with tempfile.TemporaryDirectory() as folder:
             token = self.plane.credentials.tokens[WORKLOAD]

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from controlplane import ApiError, select
-from fivespot.testing.clusterapi import TERMINATE_AFTER, Family
+from fivespot.testing.clusterapi import TERMINATE_AFTER, KindFamily
 
 from .clusterapi import POLL, World
 from .machines import MACHINE, machine
@@ -29,7 +29,7 @@ class LiveScene(Scene):
     :param family: the simulated kinds that it is made of; by default those of the newest contract.
     """
 
-    def __init__(self, world: World, namespace: str, name: str = "web", *, family: Family | None = None) -> None:
+    def __init__(self, world: World, namespace: str, name: str = "web", *, family: KindFamily | None = None) -> None:
         super().__init__(world.api, namespace, world.schedules, name)
         self.world = world
         self.family = family or world.family

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from controlplane import ControlPlane
-from fivespot.cli.chosen import ManagerOptions
-from fivespot.cli.options import CONTROLLERS
+from fivespot.cli.options import CONTROLLERS, ManagerOptions
 from fivespot.cli.process import assemble
 from fivespot.controllers.scheduledmachine import Timings
 from fivespot.runtime.client import WATCH_LIMITS, Limits, connect
-from fivespot.runtime.clock import SystemClock, ThreadOffload, system_chance
+from fivespot.runtime.clock import SystemClock, ThreadOffload, system_random
 from harness import MANAGER_USER, MANIFESTS, SERVICE_ACCOUNT, SYSTEM_NAMESPACE, ManagerProcess, install, install_for
 from harness.manager import START_SECONDS, STOP_SECONDS
 
@@ -66,7 +65,7 @@ async def _run(
     stop: asyncio.Event,
     ready: threading.Event,
 ) -> None:
-    clock, chance, offload = SystemClock(), system_chance(), ThreadOffload()
+    clock, chance, offload = SystemClock(), system_random(), ThreadOffload()
     connection = await connect(
         kubeconfig=kubeconfig, context=None, user_agent="fivespot/test", clock=clock, chance=chance, offload=offload
     )

@@ -19,7 +19,7 @@ STOP_SECONDS = 30.0
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(
     [
-        "fivespot.runtime.manager.running",
+        "fivespot.runtime.manager.entrypoint",
         "fivespot.runtime.client.http",
         "fivespot.runtime.client.kubeconfig",
         "pydantic",

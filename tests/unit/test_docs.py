@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from fivespot.api import InvalidObject, ScheduledMachine, validate, validate_machine
-from fivespot.cli.crds import definitions
+from fivespot.cli.crds.definitions import definitions
 from fivespot.cli.main import cli
 from fivespot.cli.options import CONTROLLERS
 from fivespot.providers.registry import SHIPPED, shipped_provider, shipped_providers

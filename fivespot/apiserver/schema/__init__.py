@@ -1,10 +1,10 @@
 """Structural schemas: shape, defaults, pruning, validation and CEL rules of custom resources."""
 
-from .checking import ABSENT, BLOCKED, is_blocking, validate
+from .cel_rules import check_rules
+from .defaults import apply_defaults, prune
 from .node import Node, compile_schema
-from .rules import check_rules
-from .shaping import apply_defaults, prune
 from .structural import ROOT, schema_problems
+from .validation import ABSENT, BLOCKED, is_blocking, validate
 
 __all__ = [
     "ABSENT",

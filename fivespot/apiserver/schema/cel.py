@@ -6,7 +6,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, Final
 
-from .pack import FUNCTIONS
+from .cel_library import FUNCTIONS
 
 __all__ = ["CelFailure", "Program", "compile_expression"]
 

@@ -9,14 +9,14 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-__all__ = ["Node", "Rule", "cel_name", "compile_schema", "go_pattern"]
+__all__ = ["Node", "ValidationRule", "cel_name", "compile_schema", "go_pattern"]
 
 PythonType: TypeAlias = type[Any]
 _NO_NODES: Final[Mapping[str, Node]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ValidationRule:
     """One of ``x-kubernetes-validations``."""
 
     rule: str
@@ -64,7 +64,7 @@ class Node:
     list_type: str = ""
     list_keys: tuple[str, ...] = ()
     map_type: str = ""
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ValidationRule, ...] = ()
     all_of: tuple[Node, ...] = ()
     any_of: tuple[Node, ...] = ()
     one_of: tuple[Node, ...] = ()
@@ -191,8 +191,8 @@ def _additional(raw: Any) -> Node | None:
     return Node(raw={}, preserve=True) if raw is True else None
 
 
-def _rule(raw: Mapping[str, Any]) -> Rule:
-    return Rule(
+def _rule(raw: Mapping[str, Any]) -> ValidationRule:
+    return ValidationRule(
         rule=raw.get("rule") or "",
         message=raw.get("message") or "",
         message_expression=raw.get("messageExpression") or "",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fivespot.apiserver.status import Cause
+from fivespot.apiserver.status import FieldCause
 
-from .checking import show, validate
+from .cel_rules import rule_problems
+from .defaults import prune
 from .node import Node, compile_schema, go_pattern
-from .rules import rule_problems
-from .shaping import prune
+from .validation import show, validate
 
 __all__ = ["ROOT", "schema_problems"]
 
@@ -24,9 +24,9 @@ _FORBIDDEN_INSIDE: Final = (
 )  # fmt: skip
 
 
-def schema_problems(raw: Mapping[str, Any], path: str = ROOT) -> list[Cause]:
+def schema_problems(raw: Mapping[str, Any], path: str = ROOT) -> list[FieldCause]:
     """What kube-apiserver would refuse in a schema."""
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     if raw.get("type") != "object":
         found.append(
             _cause(
@@ -41,15 +41,15 @@ def schema_problems(raw: Mapping[str, Any], path: str = ROOT) -> list[Cause]:
     return found
 
 
-def _cause(path: str, reason: str, message: str) -> Cause:
-    return Cause(path, reason, message)
+def _cause(path: str, reason: str, message: str) -> FieldCause:
+    return FieldCause(path, reason, message)
 
 
-def _forbid(path: str, words: str) -> Cause:
-    return Cause(path, "FieldValueForbidden", f"Forbidden: {words}")
+def _forbid(path: str, words: str) -> FieldCause:
+    return FieldCause(path, "FieldValueForbidden", f"Forbidden: {words}")
 
 
-def _level(raw: Mapping[str, Any], path: str, found: list[Cause]) -> None:
+def _level(raw: Mapping[str, Any], path: str, found: list[FieldCause]) -> None:
     kind = raw.get("type") or ""
     if "$ref" in raw:
         found.append(_forbid(f"{path}.$ref", "$ref is not supported"))
@@ -89,7 +89,7 @@ def _level(raw: Mapping[str, Any], path: str, found: list[Cause]) -> None:
         found.append(_cause(f"{path}.items", "FieldValueRequired", "Required value: must be specified"))
 
 
-def _pattern(raw: Mapping[str, Any], path: str, found: list[Cause]) -> None:
+def _pattern(raw: Mapping[str, Any], path: str, found: list[FieldCause]) -> None:
     if raw.get("pattern"):
         try:
             go_pattern(raw["pattern"])
@@ -98,7 +98,7 @@ def _pattern(raw: Mapping[str, Any], path: str, found: list[Cause]) -> None:
             found.append(_cause(f"{path}.pattern", "FieldValueInvalid", words))
 
 
-def _lists(raw: Mapping[str, Any], path: str, found: list[Cause]) -> None:
+def _lists(raw: Mapping[str, Any], path: str, found: list[FieldCause]) -> None:
     kind = raw.get("x-kubernetes-list-type")
     keys = raw.get("x-kubernetes-list-map-keys")
     if kind and raw.get("type") != "array":
@@ -126,7 +126,7 @@ def _lists(raw: Mapping[str, Any], path: str, found: list[Cause]) -> None:
                 found.append(_cause(where, "FieldValueRequired", words))
 
 
-def _inside(raw: Mapping[str, Any], path: str, found: list[Cause], int_or_string: bool) -> None:
+def _inside(raw: Mapping[str, Any], path: str, found: list[FieldCause], int_or_string: bool) -> None:
     """Inside a junction only checks of values are allowed."""
     for name in _FORBIDDEN_INSIDE:
         if raw.get(name) is None or (name == "type" and int_or_string and raw[name] in {"integer", "string"}):
@@ -144,17 +144,17 @@ def _inside(raw: Mapping[str, Any], path: str, found: list[Cause], int_or_string
         _inside(raw["items"], f"{path}.items", found, False)
 
 
-def _compiled(raw: Mapping[str, Any], path: str, found: list[Cause]) -> None:
+def _compiled(raw: Mapping[str, Any], path: str, found: list[FieldCause]) -> None:
     """Defaults against their own schema, and rules: only once the shape is sound."""
     try:
         node = compile_schema(raw)
     except (ValueError, TypeError, AttributeError) as error:
-        found.append(Cause(path, "FieldValueInvalid", f"Invalid value: {show(str(error))}: not a schema"))
+        found.append(FieldCause(path, "FieldValueInvalid", f"Invalid value: {show(str(error))}: not a schema"))
         return
     _values(raw, node, path, found)
 
 
-def _values(raw: Mapping[str, Any], node: Node, path: str, found: list[Cause]) -> None:
+def _values(raw: Mapping[str, Any], node: Node, path: str, found: list[FieldCause]) -> None:
     if raw.get("default") is not None:
         found.extend(_default_problems(raw["default"], node, f"{path}.default"))
     found.extend(rule_problems(node, path))
@@ -166,11 +166,11 @@ def _values(raw: Mapping[str, Any], node: Node, path: str, found: list[Cause]) -
         _values(node.items.raw, node.items, f"{path}.items", found)
 
 
-def _default_problems(default: Any, node: Node, path: str) -> list[Cause]:
+def _default_problems(default: Any, node: Node, path: str) -> list[FieldCause]:
     shown = show(default)
     unknown: list[str] = []
     prune(default if isinstance(default, dict | list) else None, node, "", unknown)
     causes = validate(default, node, path)
     if unknown:
-        causes.append(Cause(path, "FieldValueInvalid", f"Invalid value: {shown}: must not have unknown fields"))
+        causes.append(FieldCause(path, "FieldValueInvalid", f"Invalid value: {shown}: must not have unknown fields"))
     return causes

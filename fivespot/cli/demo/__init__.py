@@ -1,5 +1,5 @@
 """``fivespot demo``: the whole system in one process, with time that runs faster, and a view of what happens.
 
-:mod:`.sample` has the objects and what is done to them, :mod:`.board` what is known of them now, :mod:`.lines` and
-:mod:`.view` show it, and :mod:`.running` puts all of it together.
+:mod:`.sample` has the objects and what is done to them, :mod:`.board` what is known of them now, :mod:`.views`
+shows it, and :mod:`.session` puts all of it together.
 """

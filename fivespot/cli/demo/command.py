@@ -70,7 +70,7 @@ def demo(
     if view:
         _require("rich", extra="cli", otherwise=", or --headless")
 
-    from .running import DemoOptions, run_demo  # noqa: PLC0415 - the help must not import all of the system
+    from .session import DemoOptions, run_demo  # noqa: PLC0415 - the help must not import all of the system
 
     path = kubeconfig.absolute() if kubeconfig is not None else None
     run_demo(DemoOptions(view=view, speed=speed, seconds=seconds, port=port, kubeconfig=path, log=log))

@@ -20,7 +20,7 @@ __all__ = [
     "SCHEDULED_MACHINES",
     "START_OF_DAY",
     "ZONE",
-    "Act",
+    "OperatorAction",
     "acts",
     "bodies",
 ]
@@ -51,7 +51,7 @@ _SHORT: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class OperatorAction:
     """Something that a person does.
 
     :param after: from midnight of the first day, on its clock.
@@ -96,7 +96,7 @@ def bodies() -> list[tuple[Resource, Json]]:
     ]
 
 
-def acts(midnight: datetime) -> list[Act]:
+def acts(midnight: datetime) -> list[OperatorAction]:
     """What happens on the first day beside what the schedules do.
 
     :param midnight: with which that day begins in :data:`ZONE`.
@@ -109,17 +109,17 @@ def acts(midnight: datetime) -> list[Act]:
         _patch(7, 52, MANUAL, "build-farm", {"spec": {"overrides": [early]}}),
         _patch(10, 0, SCHEDULED_MACHINES, "web-3", {"spec": {"killSwitch": True}}),
         _patch(10, 30, SCHEDULED_MACHINES, "web-3", {"spec": {"killSwitch": False}}),
-        Act(_at(12, 0), f"kubectl delete {_SHORT[MACHINES]} web-2", MACHINES, "web-2", None),
+        OperatorAction(_at(12, 0), f"kubectl delete {_SHORT[MACHINES]} web-2", MACHINES, "web-2", None),
         _patch(13, 0, SCHEDULED_MACHINES, "web-1", {"spec": {"enabled": False}}),
         _patch(14, 0, SCHEDULED_MACHINES, "web-1", {"spec": {"enabled": True}}),
         _patch(17, 30, HOURS, "office-hours", {"spec": {"overrides": [late]}}),
     ]
 
 
-def _patch(hour: int, minute: int, resource: Resource, name: str, change: Json) -> Act:
+def _patch(hour: int, minute: int, resource: Resource, name: str, change: Json) -> OperatorAction:
     patch = json.dumps(change, separators=(",", ":"))
     command = f"kubectl patch {_SHORT[resource]} {name} --type=merge -p '{patch}'"
-    return Act(_at(hour, minute), command, resource, name, change)
+    return OperatorAction(_at(hour, minute), command, resource, name, change)
 
 
 def _at(hour: int, minute: int) -> timedelta:

@@ -14,7 +14,7 @@ from fivespot.cli.console import colours, shows
 from fivespot.runtime.errors import ConfigError
 
 if TYPE_CHECKING:
-    from fivespot.cli.timeline.course import Course, Period
+    from fivespot.cli.timeline.forecast import Forecast, Period
 
 __all__ = ["timeline"]
 
@@ -61,15 +61,20 @@ def timeline(
     """
     # The help must not import the models.
     from fivespot.cli.timeline.documents import STDIN, read_objects  # noqa: PLC0415
-    from fivespot.cli.timeline.kinds import Kinds  # noqa: PLC0415
     from fivespot.cli.timeline.period import read_period, read_zone  # noqa: PLC0415
-    from fivespot.cli.timeline.schedules import find_schedules, listed, select, zone_name  # noqa: PLC0415
+    from fivespot.cli.timeline.schedules import (  # noqa: PLC0415
+        ProviderKinds,
+        find_schedules,
+        listed,
+        select,
+        zone_name,
+    )
     from fivespot.cli.timeline.simulate import Simulation, ready  # noqa: PLC0415
     from fivespot.cli.timeline.text import ASCII, UNICODE, render  # noqa: PLC0415
     from fivespot.runtime.clock import SystemClock  # noqa: PLC0415
 
     now = SystemClock().now()
-    known = Kinds(providers)
+    known = ProviderKinds(providers)
     schedules = find_schedules(read_objects(filenames))
     where = ", ".join("standard input" if path == STDIN else path for path in filenames)
     chosen = select(schedules, name, where=where)
@@ -104,7 +109,7 @@ def timeline(
             click.echo(text, nl=False, color=colours())
 
 
-def _as_json(course: Course, period: Period) -> str:
+def _as_json(course: Forecast, period: Period) -> str:
     # With a fraction of a second where there is one: overrides may have it.
     changes = [
         {"at": change.at.astimezone(UTC).isoformat().replace("+00:00", "Z"), "active": change.active}

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from fivespot.cli.timeline.course import Interval, Period
+from fivespot.cli.timeline.forecast import Interval, Period
 from fivespot.schedule import Zone
 
-__all__ = ["ClockChange", "Day", "Piece", "Span", "days_of", "total"]
+__all__ = ["ClockChange", "Day", "DaySpan", "Piece", "days_of", "total"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
@@ -42,7 +42,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class DaySpan:
     """An active time within one day.
 
     :param opens: what the wall clock shows at its start, in seconds from midnight.
@@ -81,7 +81,7 @@ class Day:
 
     date: date
     pieces: list[Piece] = field(default_factory=list)
-    spans: list[Span] = field(default_factory=list)
+    spans: list[DaySpan] = field(default_factory=list)
     # Per piece, so that a picture draws a repeated hour once and leaves a missing one out.
     active: list[tuple[Piece, datetime, datetime]] = field(default_factory=list)
     clock_changes: list[ClockChange] = field(default_factory=list)
@@ -181,14 +181,14 @@ def _fill(day: Day, intervals: Sequence[Interval]) -> None:
             day.spans.append(_span(day, run))
 
 
-def _span(day: Day, parts: list[tuple[Piece, datetime, datetime]]) -> Span:
+def _span(day: Day, parts: list[tuple[Piece, datetime, datetime]]) -> DaySpan:
     (opening, start, _), (closing, _, end) = parts[0], parts[-1]
     opens, closes = opening.reading(start), closing.reading(end)
     earlier = day.pieces[: day.pieces.index(opening)]
     open_again = any(piece.reads <= opens < piece.reading(piece.end) for piece in earlier)
     earlier = day.pieces[: day.pieces.index(closing)]
     close_again = any(piece.reads <= closes < piece.reading(piece.end) for piece in earlier)
-    return Span(opens, closes, total((a, b) for _, a, b in parts), open_again, close_again)
+    return DaySpan(opens, closes, total((a, b) for _, a, b in parts), open_again, close_again)
 
 
 def _date(instant: datetime, offset: int) -> date:

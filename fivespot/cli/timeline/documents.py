@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import sys
@@ -13,12 +14,16 @@ import yaml
 
 from fivespot.runtime.errors import ConfigError
 
-__all__ = ["STDIN", "read_objects"]
+__all__ = ["STDIN", "read_objects", "unknown_fields"]
 
 STDIN: Final = "-"
+
 _MAP: Final = "tag:yaml.org,2002:map"
+
 _INT: Final = "tag:yaml.org,2002:int"
+
 _FLOAT: Final = "tag:yaml.org,2002:float"
+
 _TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 
 
@@ -42,11 +47,13 @@ _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag not in {_INT, _FLOAT, _TIMESTAMP}]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+
 _Loader.add_implicit_resolver(
     _INT,
     re.compile(r"^(?:[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+)$"),
     list("-+0123456789"),
 )
+
 _Loader.add_implicit_resolver(
     _FLOAT,
     re.compile(
@@ -98,3 +105,31 @@ def _objects(document: object, where: str) -> Iterator[dict[str, Any]]:
             yield from _objects(item, f"{where}: item {index + 1}")
         return
     yield dict(plain)
+
+
+_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+
+
+def unknown_fields(value: object, schema: Mapping[str, Any], at: str = "spec") -> Iterator[str]:
+    """What is wrong with the names of fields, a text for each, with the nearest right name where there is one.
+
+    :param schema: a structural schema, as a CustomResourceDefinition has it.
+    """
+    if isinstance(value, Mapping):
+        known = schema.get("properties", {})
+        others = schema.get("additionalProperties")
+        for name, member in value.items():
+            if name in known:
+                yield from unknown_fields(member, known[name], f"{at}.{name}")
+            elif isinstance(others, Mapping):
+                yield from unknown_fields(member, others, f"{at}.{name}")
+            elif not others and not schema.get(_PRESERVE) and schema.get("type") == "object":
+                near = difflib.get_close_matches(str(name), known, n=1) or _same_letters(str(name), known)
+                yield f"{at}.{name}: there is no such field" + (f"; did you mean {near[0]}?" if near else "")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from unknown_fields(item, schema.get("items", {}), f"{at}[{index}]")
+
+
+def _same_letters(name: str, known: Mapping[str, Any]) -> list[str]:
+    return [other for other in known if other.lower() == name.replace("_", "").replace("-", "").lower()]

@@ -6,15 +6,15 @@ import hashlib
 from datetime import datetime, timedelta
 
 from fivespot import __version__
-from fivespot.cli.timeline.course import Course, Interval, Period
-from fivespot.cli.timeline.words import length
+from fivespot.cli.timeline.forecast import Forecast, Interval, Period
+from fivespot.cli.timeline.formats import length
 from fivespot.runtime.errors import ConfigError
 from fivespot.runtime.objects import rfc3339
 
 __all__ = ["export"]
 
 
-def export(title: str, identity: str, course: Course, period: Period, now: datetime) -> bytes:
+def export(title: str, identity: str, course: Forecast, period: Period, now: datetime) -> bytes:
     """The calendar of a period.
 
     The uid of an event follows from the schedule and from when the event ends: it stays the same whatever the period,

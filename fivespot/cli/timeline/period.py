@@ -6,7 +6,7 @@ import re
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Final
 
-from fivespot.cli.timeline.course import Period
+from fivespot.cli.timeline.forecast import Period
 from fivespot.runtime.errors import ConfigError
 from fivespot.schedule import UnknownZone, Zone, load_zone
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
-from fivespot.cli.timeline.course import Course, Period
 from fivespot.cli.timeline.days import Day, days_of, total
-from fivespot.cli.timeline.words import length, moment, offset, share
+from fivespot.cli.timeline.forecast import Forecast, Period
+from fivespot.cli.timeline.formats import length, moment, offset, share
 from fivespot.runtime.errors import ConfigError
 from fivespot.schedule import Zone
 
@@ -55,7 +55,7 @@ _SETTINGS: Final[dict[Any, Any]] = {
 }
 
 
-def draw(title: str, course: Course, period: Period, zone: Zone) -> bytes:
+def draw(title: str, course: Forecast, period: Period, zone: Zone) -> bytes:
     """The picture as PNG. The same course, period and zone give the same bytes (with one release of matplotlib).
 
     :raises ConfigError: matplotlib is not installed, or the period has too many days.

@@ -1,4 +1,4 @@
-"""Schedules out of files, and which of them is meant."""
+"""The provider of each kind of schedule: one that comes with fivespot, or one that the command line names."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fivespot.api import names
-from fivespot.providers.registry import SHIPPED
+from fivespot.cli.provider_loader import load_providers
+from fivespot.providers.registry import SHIPPED, shipped_provider
+from fivespot.providers.sdk import Provider
 from fivespot.runtime.errors import ConfigError
 from fivespot.runtime.objects import group_of
 
-__all__ = ["Schedule", "find", "find_schedules", "listed", "select", "zone_name"]
+__all__ = ["ProviderKinds", "Schedule", "find", "find_schedules", "listed", "select", "zone_name"]
 
 _LISTED: Final = 10
 
@@ -117,3 +119,32 @@ def zone_name(schedule: Schedule, schedules: Sequence[Schedule]) -> str:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+class ProviderKinds:
+    """Kind -> provider.
+
+    :param texts: ``MODULE:OBJECT`` of providers of one's own; they outrank those that come with fivespot.
+    :raises ConfigError: one cannot be loaded.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._own = {provider.kind: provider for provider in load_providers(texts)}
+
+    def provider(self, schedule: Schedule) -> Provider[Any]:
+        """Whose schedule it is.
+
+        :raises ConfigError: nobody's that is known here.
+        """
+        kind = schedule.kind
+        if kind in self._own:
+            return self._own[kind]
+        if kind in SHIPPED:
+            return shipped_provider(kind)
+        known = sorted({*SHIPPED, *self._own})
+        near = difflib.get_close_matches(kind, known, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise ConfigError(
+            f"{schedule}: the kind is not known here; {hint}known: {', '.join(known)}; name the provider of another "
+            "kind with --provider MODULE:OBJECT"
+        )

@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from fivespot.api.names import PROVIDER_GROUP
-from fivespot.cli.timeline.course import LIMIT, Course, DecisionFailed, Period
-from fivespot.cli.timeline.fields import unknown_fields
+from fivespot.cli.timeline.documents import unknown_fields
+from fivespot.cli.timeline.forecast import LIMIT, DecisionFailed, Forecast, Period
 from fivespot.cli.timeline.schedules import Schedule, find
-from fivespot.contract import Display, Reading, Reference, Resolved, Unresolved
+from fivespot.contract import Display, Reference, Resolution, Resolved, Unresolved
 from fivespot.providers.sdk import Context, Note, Provider, Remembered, Verdict, fold
-from fivespot.providers.sdk.deciding import Decider, Prepared, Trouble
-from fivespot.providers.sdk.override_memory import read_memory
+from fivespot.providers.sdk.decider import Decider, Prepared, Trouble
+from fivespot.providers.sdk.override_spec import read_memory
 from fivespot.runtime.errors import ConfigError
 from fivespot.runtime.objects import Key, Resource, rfc3339
 from fivespot.schedule import UnknownZone, load_zone
@@ -86,10 +86,10 @@ class Simulation:
         self._ready = ready
         self._start = start
         self._limit = limit
-        self._courses: dict[str, Course] = {}
+        self._courses: dict[str, Forecast] = {}
         self._opening: list[Schedule] = []
 
-    def course(self, schedule: Schedule) -> Course:
+    def course(self, schedule: Schedule) -> Forecast:
         """The course of one of the schedules; the same object each time.
 
         :raises ConfigError: it depends on a schedule that is not there, or in the end on itself.
@@ -105,7 +105,7 @@ class Simulation:
         self._opening.append(schedule)
         try:
             simulated = _Simulated(self, self._ready(schedule))
-            course = Course(str(schedule), simulated.decide, self._start, limit=self._limit)
+            course = Forecast(str(schedule), simulated.decide, self._start, limit=self._limit)
         finally:
             self._opening.pop()
         self._courses[schedule.identity] = course
@@ -184,7 +184,7 @@ class _Look:
         self.changes: list[datetime] = []
         self.problem: Exception | None = None
 
-    def schedule(self, namespace: str, reference: Reference, field: str, /) -> Reading:
+    def schedule(self, namespace: str, reference: Reference, field: str, /) -> Resolution:
         found = self._simulation.find(namespace, reference)
         try:
             if found is None:

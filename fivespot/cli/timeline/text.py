@@ -10,9 +10,9 @@ from typing import Final
 
 import click
 
-from fivespot.cli.timeline.course import Course, Period
 from fivespot.cli.timeline.days import Day, days_of, total
-from fivespot.cli.timeline.words import change_text, length, moment, share, span_text
+from fivespot.cli.timeline.forecast import Forecast, Period
+from fivespot.cli.timeline.formats import change_text, length, moment, share, span_text
 from fivespot.providers.sdk import Note
 from fivespot.schedule import Zone
 
@@ -45,7 +45,7 @@ ASCII: Final = Marks("#", "+", ".", "-")
 
 
 def render(
-    title: str, course: Course, period: Period, zone: Zone, *, notes: Iterable[Note] = (), marks: Marks = UNICODE
+    title: str, course: Forecast, period: Period, zone: Zone, *, notes: Iterable[Note] = (), marks: Marks = UNICODE
 ) -> str:
     """The table, with styles for a terminal; strip them for anything else."""
     intervals = course.intervals(period)
@@ -126,7 +126,7 @@ def _summary(spent: timedelta, whole: timedelta, times: int) -> str:
     return f"Active {length(spent)} of {length(whole)} ({share(spent, whole)}), {how_often}."
 
 
-def _edges(course: Course, period: Period, zone: Zone) -> Iterator[str]:
+def _edges(course: Forecast, period: Period, zone: Zone) -> Iterator[str]:
     first, last = course.initial, course.active_at(period.end)
     why = f" ({course.reason})" if course.reason else ""
     yield f"At the start: {_state(first)}{why}."

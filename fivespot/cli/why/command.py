@@ -32,9 +32,8 @@ def why(
     Exit codes: 0 it is as wanted, 1 it is not (yet), 2 that cannot be told, or the command cannot be used as it is.
     """
     from fivespot.cli.options import api_version  # noqa: PLC0415 - the help must not import the runtime
-    from fivespot.cli.why.as_json import to_json  # noqa: PLC0415
-    from fivespot.cli.why.asking import ask  # noqa: PLC0415
-    from fivespot.cli.why.text import render  # noqa: PLC0415
+    from fivespot.cli.why.ask import ask  # noqa: PLC0415
+    from fivespot.cli.why.render import render, to_json  # noqa: PLC0415
     from fivespot.runtime.telemetry import configure  # noqa: PLC0415
 
     # Whatever is logged goes to standard error, as text.

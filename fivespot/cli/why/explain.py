@@ -13,8 +13,8 @@ from fivespot.cli.why.judge import Judgement
 from fivespot.cli.why.live import Unread
 from fivespot.cli.why.remedies import Remedy, remedies
 from fivespot.contract import PROVIDER_UNREADABLE, Unreadable, Unresolved, clean
+from fivespot.controllers.scheduledmachine.cluster_api import Known
 from fivespot.controllers.scheduledmachine.instants import read_instant
-from fivespot.controllers.scheduledmachine.model import Known, Snapshot
 from fivespot.controllers.scheduledmachine.plan import (
     CreateChildren,
     DeleteChildren,
@@ -24,6 +24,7 @@ from fivespot.controllers.scheduledmachine.plan import (
     Step,
     Want,
 )
+from fivespot.controllers.scheduledmachine.snapshot import Snapshot
 from fivespot.runtime.objects import find_condition
 
 __all__ = ["Explanation", "Next", "Rung", "Said", "ScheduleFacts", "Settled", "explain"]

@@ -10,17 +10,17 @@ from datetime import datetime
 from typing import Any, Final
 
 from fivespot.api import Phase, Reason, names
-from fivespot.cli.why.live import LiveKinds, LiveReaders, Refused, Unread
+from fivespot.cli.why.live import LiveKinds, LiveReaders, ReadRefused, Unread
 from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.instants import read_instant
-from fivespot.controllers.scheduledmachine.memory import StatusMemory, read_memory
-from fivespot.controllers.scheduledmachine.model import Refusal, Snapshot, World
+from fivespot.controllers.scheduledmachine.live_lookup import Searcher
 from fivespot.controllers.scheduledmachine.observe import CLUSTER_KIND, MACHINE_KIND, Observer
 from fivespot.controllers.scheduledmachine.plan import Ask, DeleteMachine, Plan, Want
-from fivespot.controllers.scheduledmachine.report import build_status
-from fivespot.controllers.scheduledmachine.searching import Searcher
+from fivespot.controllers.scheduledmachine.snapshot import Refusal, Snapshot, World
 from fivespot.controllers.scheduledmachine.sources import SCHEDULED_MACHINES
 from fivespot.controllers.scheduledmachine.spec import SpecView, read_spec
+from fivespot.controllers.scheduledmachine.status import build_status
+from fivespot.controllers.scheduledmachine.stored_status import StatusMemory, read_memory
 from fivespot.controllers.scheduledmachine.timings import Timings
 from fivespot.runtime.cache import KindState
 from fivespot.runtime.client import Client
@@ -104,7 +104,7 @@ class _Judge:
         self._clock = clock
         self._obj = obj
         self._body = obj.decode()
-        self._refused = Refused()
+        self._refused = ReadRefused()
         self._kinds = LiveKinds(client, self._refused)
         self._providers = LiveReaders(metadata_only=False)
         self._children = LiveReaders(metadata_only=True)

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from fivespot.api import names
 from fivespot.runtime.cache import KindAbsent, KindState, KindUnknown
-from fivespot.runtime.cache.facts import CRDS, by_priority, read_definition
+from fivespot.runtime.cache.crds import CRDS, by_priority, read_definition
 from fivespot.runtime.client import Client, Discovery
 from fivespot.runtime.client.discovery import GroupServed
 from fivespot.runtime.errors import ApiError, ForbiddenError, KindNotServedError, NotFoundError, ProtocolError
 from fivespot.runtime.objects import GroupKind, Key, Object, Resource
 
-__all__ = ["LiveKind", "LiveKinds", "LiveObjects", "LiveReaders", "Refused", "Unread"]
+__all__ = ["LiveKind", "LiveKinds", "LiveObjects", "LiveReaders", "ReadRefused", "Unread"]
 
 _NOT_YET = "it is not read yet"
 _CONTRACTS = ("v1beta2", "v1beta1")
@@ -43,7 +43,7 @@ class Unread:
     instead: str = ""
 
 
-class Refused:
+class ReadRefused:
     """Collects what could not be read, each once."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class LiveObjects:
             self.missing.add(key)
         return self.found.get(key)
 
-    async def fetch(self, client: Client, refused: Refused) -> None:
+    async def fetch(self, client: Client, refused: ReadRefused) -> None:
         """Read what is missing."""
         for key in sorted(self.missing):
             try:
@@ -135,7 +135,7 @@ class LiveKinds:
     """Which kinds are defined, from discovery, which everybody may read, and from their definitions where those may be
     read."""
 
-    def __init__(self, client: Client, refused: Refused) -> None:
+    def __init__(self, client: Client, refused: ReadRefused) -> None:
         self._client = client
         self._discovery = Discovery(client)
         self._refused = refused

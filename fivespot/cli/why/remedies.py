@@ -19,7 +19,7 @@ from fivespot.contract import (
     Resolved,
     Unresolved,
 )
-from fivespot.controllers.scheduledmachine.model import Known
+from fivespot.controllers.scheduledmachine.cluster_api import Known
 from fivespot.controllers.scheduledmachine.plan import Want
 from fivespot.runtime.objects import GroupKind, find_condition
 

@@ -22,12 +22,12 @@ from fivespot.runtime.objects import Key, Object, Resource, merge_patch
 from fivespot.runtime.reconcile import remove_finalizer
 
 from .children import build_embedded, build_machine, drain_settings
-from .machine import MachineView, read_machine
-from .model import Child, Slot, Snapshot
+from .cluster_api import MachineView, read_machine
 from .ownership import child_is_ours, machine_is_ours
 from .plan import CreateChildren, DeleteChildren, DeleteMachine, DropFinalizer, PatchMachine, Plan, Step
-from .report import Refused
-from .secrecy import conceal
+from .redact import conceal
+from .snapshot import Child, Slot, Snapshot
+from .status import Refused
 
 __all__ = ["Actor", "Outcome"]
 

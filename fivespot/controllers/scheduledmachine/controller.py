@@ -1,284 +1,157 @@
-"""The ScheduledMachine reconciler: one object down the corridor, once per run."""
+"""Builds the ScheduledMachine controller: reconciler, sources and metrics, ready for a manager."""
 
 from __future__ import annotations
 
-import contextlib
-from dataclasses import replace
-from typing import Any
-
-import structlog
+from collections.abc import Iterable, Iterator
 
 from fivespot.api import names
-from fivespot.contract import Unreadable
 from fivespot.runtime.cache import Informer
-from fivespot.runtime.errors import (
-    ApiError,
-    ConflictError,
-    FivespotError,
-    NotFoundError,
-    TransportError,
-)
+from fivespot.runtime.cache.dynamic_informers import DynamicInformers
 from fivespot.runtime.manager import ManagerContext
-from fivespot.runtime.objects import Key, Object, Resource
-from fivespot.runtime.reconcile import DONE, Result, ensure_finalizer
+from fivespot.runtime.objects import Change, ChangeType, GroupKind, Key, Resource
+from fivespot.runtime.reconcile import Controller
 
-from .act import Actor, Outcome
-from .brake import DeletionBrake
-from .decide import decide
-from .instants import whole_second
-from .memory import Replaced, read_memory
+from .cluster_api import CLUSTER, MACHINE
 from .metrics import MachineMetrics
-from .model import Answers, Slot, Snapshot
-from .observe import MACHINE_KIND, Observer
-from .plan import CreateChildren, DeleteChildren, DeleteMachine, Notice, Plan, Want
-from .refusals import Refusals, fingerprint
-from .report import apply_refusal, apply_trouble, build_status
-from .reporting import CONTROLLER, Reporter
-from .searching import Searcher
-from .sources import SCHEDULED_MACHINES
-from .spec import SpecView, read_spec
-from .timings import Timings
-from .wait import remembers
+from .observe import CLUSTER_KIND, MACHINE_KIND, Observer
+from .reconciler import CONTROLLER, MachineReconciler
+from .sources import (
+    CHILDREN,
+    INDEX_CLUSTER,
+    INDEX_KIND,
+    INDEX_SCHEDULE,
+    PROVIDER,
+    SCHEDULED_MACHINES,
+    add_indexes,
+    child_changed,
+    kept_part_changed,
+    own_spec_changed,
+    phase_of,
+    schedule_changed,
+    schedule_value,
+)
+from .timings import RETRIES, Timings
 
-__all__ = ["CONTROLLER", "MachineReconciler"]
-
-_ROUNDS = 4
-"""Decisions in one run: enough to ask a question, delete leftovers and go on, and few enough never to spin."""
-
-_log = structlog.get_logger("fivespot.scheduledmachine")
+__all__ = ["build"]
 
 
-class MachineReconciler:
-    """Brings the machine of one ScheduledMachine to what its schedule says.
+def build(context: ManagerContext, timings: Timings | None = None) -> Controller:
+    """The controller of ScheduledMachines.
 
-    :param machines: the informer of ScheduledMachines.
+    Static sources are ScheduledMachines, Machines and Clusters; the kinds of schedules and of children are read from
+    when the first object names them until the last one that does is gone.
     """
+    return _Wiring(context, timings or Timings()).controller
 
-    def __init__(
-        self,
-        context: ManagerContext,
-        machines: Informer,
-        observer: Observer,
-        metrics: MachineMetrics,
-        timings: Timings,
-    ) -> None:
-        self._client = context.client
-        self._clock = context.clock
-        self._settings = context.settings
-        self._machines = machines
-        self._observer = observer
-        self._metrics = metrics
-        self._timings = timings
-        self._searcher = Searcher(context.client, context.cache.kinds)
-        self._actor = Actor(context.client, SCHEDULED_MACHINES)
-        self._reporter = Reporter(context, metrics, timings)
-        self._refusals = Refusals(timings, context.chance)
-        self._brake = DeletionBrake(context.settings.max_deletions_per_minute)
-        # Small memories of this process; each entry goes with its object.
-        self._specs: dict[Key, tuple[str, int, SpecView]] = {}
-        self._unreadable: dict[Key, float] = {}
 
-    async def reconcile(self, key: Key) -> Result:
-        obj = self._machines.get(key)
-        if obj is None:
-            self.forget(key)
-            return DONE
-        begun = self._clock.monotonic()
-        try:
-            result = await self._run(key, obj)
-        except ConflictError:
-            raise
-        except FivespotError as error:
-            phase = read_memory(obj.decode()).phase or "Pending"
-            self._metrics.finished(
-                phase, self._clock.monotonic() - begun, failed=True, error=type(error).__name__.removesuffix("Error")
-            )
-            raise
-        self._metrics.finished(result.phase or "Pending", self._clock.monotonic() - begun)
-        return result
-
-    def priority(self, key: Key) -> int:
-        """B5.4: ``spec.priority`` as last read."""
-        found = self._specs.get(key)
-        return found[2].priority if found is not None else 50
-
-    def forget(self, key: Key) -> None:
-        """The object is gone, and with it all that was remembered of it."""
-        self._specs.pop(key, None)
-        self._unreadable.pop(key, None)
-        self._searcher.forget(key)
-        self._reporter.forget(key)
-        self._refusals.forget(key)
-        self._brake.release(key)
-
-    # One run -----------------------------------------------------------------------------------------------------
-
-    async def _run(self, key: Key, obj: Object) -> Result:
-        if obj.head.deleting and names.FINALIZER not in obj.head.finalizers:
-            return DONE
-        fresh = False
-        body = obj.decode()
-        snapshot = self._snapshot(key, obj, body)
-        if self._needs_finalizer(snapshot):
-            fresh = not snapshot.memory.phase
-            try:
-                obj = await ensure_finalizer(self._client, SCHEDULED_MACHINES, obj, names.FINALIZER)
-            except NotFoundError:
-                return DONE
-            body = obj.decode()
-            snapshot = self._snapshot(key, obj, body, fresh=fresh)
-        if fresh:
-            self._searcher.nothing_to_find(key, obj.head.uid)
-        if self._searcher.searched(key, obj.head.uid):
-            snapshot = replace(snapshot, answers=Answers(swept=True))
-        notices: list[Notice] = []
-        for _ in range(_ROUNDS):
-            plan = self._decide(key, snapshot)
-            if plan.ask is not None:
-                machines = self._machine_resource(snapshot) if snapshot.world.capi.version else None
-                snapshot = await self._searcher.answer(plan.ask, snapshot, machines)
-                continue
-            try:
-                outcome = await self._act(snapshot, obj, plan)
-            except (ApiError, TransportError) as error:
-                await self._report_trouble(obj, snapshot, plan, error)
-                raise
-            plan = self._conclude(snapshot, plan, outcome)
-            if not self._goes_on(plan, outcome):
-                if notices:
-                    plan = replace(plan, notices=(*notices, *plan.notices))
-                result = await self._reporter.report(obj, snapshot, plan, let_go=outcome.let_go)
-                self._reported(key, snapshot, plan)
-                return result
-            notices += plan.notices
-            snapshot = replace(self._snapshot(key, obj, body, fresh=fresh), answers=snapshot.answers)
-        raise ConflictError(0, "", "the world kept changing", request=f"reconcile {key}")
-
-    def _reported(self, key: Key, s: Snapshot, plan: Plan) -> None:
-        """Once a status of ours is there, what it does not name does not exist; should it be lost, a search is due.
-
-        What was written decides, and not what is there by now: it may have been lost before its answer came.
-        """
-        if not self._searcher.searched(key, s.head.uid):
-            return
-        written = plan.report and not self._settings.dry_run
-        if remembers(read_memory({"status": build_status(s, plan)}) if written else s.memory):
-            self._searcher.forget(key)
-
-    def _decide(self, key: Key, s: Snapshot) -> Plan:
-        """The plan, with the brake on deletions asked only for one that would begin a deletion by schedule."""
-        plan = decide(s)
-        braked = plan.want in (Want.INACTIVE, Want.DISABLED) and not s.head.deleting
-        if not braked or not any(isinstance(step, DeleteMachine) for step in plan.steps):
-            self._brake.release(key)
-            return plan
-        wait = self._brake.wait(key, s.monotonic)
-        return decide(replace(s, deletion_wait=wait)) if wait > 0 else plan
-
-    def _snapshot(self, key: Key, obj: Object, body: dict[str, Any], *, fresh: bool = False) -> Snapshot:
-        spec, memory = self._spec(key, obj, body), read_memory(body)
-        world = self._observer.look(obj.head, spec, memory)
-        now, monotonic = self._clock.now(), self._clock.monotonic()
-        unreadable_for = 0.0
-        if isinstance(world.reading, Unreadable):
-            unreadable_for = monotonic - self._unreadable.setdefault(key, monotonic)
-        else:
-            self._unreadable.pop(key, None)
-        snapshot = Snapshot(
-            now=now,
-            monotonic=monotonic,
-            head=obj.head,
-            spec=spec,
-            memory=memory,
-            world=world,
-            timings=self._timings,
-            unreadable_for=unreadable_for,
-            fresh=fresh,
-            force_finalizer=self._settings.force_finalizer_on_timeout,
+class _Wiring:
+    def __init__(self, context: ManagerContext, timings: Timings) -> None:
+        cache = context.cache
+        self._kinds = cache.kinds
+        self._kinds.watch_group(names.PROVIDER_GROUP)
+        self._kinds.watch_group(names.CLUSTER_API_GROUP)
+        self._machines = cache.informer(SCHEDULED_MACHINES)
+        add_indexes(self._machines)
+        self._providers = DynamicInformers(cache, PROVIDER, self._provider_changed, self._kind_changed)
+        self._children = DynamicInformers(cache, CHILDREN, self._child_changed, self._kind_changed)
+        self._observer = Observer(
+            self._kinds, self._providers, self._children, capi_version=context.settings.capi_version
         )
-        if key not in self._refusals:
-            return snapshot
-        return replace(snapshot, refusal=self._refusals.current(key, fingerprint(snapshot)))
-
-    def _spec(self, key: Key, obj: Object, body: dict[str, Any]) -> SpecView:
-        found = self._specs.get(key)
-        if found is not None and found[:2] == (obj.head.uid, obj.head.generation):
-            return found[2]
-        spec = read_spec(body)
-        self._specs[key] = (obj.head.uid, obj.head.generation, spec)
-        return spec
-
-    def _needs_finalizer(self, s: Snapshot) -> bool:
-        return (
-            not s.head.deleting
-            and names.FINALIZER not in s.head.finalizers
-            and not s.paused
-            and not self._settings.dry_run
+        metrics = MachineMetrics(context.metrics, self._phases)
+        self._reconciler = MachineReconciler(context, self._machines, self._observer, metrics, timings)
+        self.controller = context.controller(
+            CONTROLLER, self._reconciler, workers=16, backoff=RETRIES, priority=self._reconciler.priority
         )
+        self._add_sources(context)
 
-    async def _act(self, s: Snapshot, obj: Object, plan: Plan) -> Outcome:
-        if not plan.steps or self._settings.dry_run:
-            return Outcome(vanished=False)
-        machines = None if not s.world.capi.version else self._machine_resource(s)
-        return await self._actor.act(s, obj, plan, machines, self._template_resources(s))
+    def _add_sources(self, context: ManagerContext) -> None:
+        cache = context.cache
 
-    def _machine_resource(self, s: Snapshot) -> Resource:
-        state = self._observer.machine_state()
-        if state is None or s.world.capi.version not in state.served:
-            raise ConflictError(0, "", "Cluster API changed under way", request=f"use {MACHINE_KIND}")
-        return state.resource(s.world.capi.version)
+        def open_machines(resource: Resource) -> Informer:
+            informer = self._observer.machines = cache.informer(resource, projection=MACHINE)
+            return informer
 
-    def _template_resources(self, s: Snapshot) -> dict[Slot, Resource]:
-        resources = {}
-        for slot, template in ((Slot.BOOTSTRAP, s.spec.bootstrap), (Slot.INFRASTRUCTURE, s.spec.infrastructure)):
-            state = self._observer.template_resource(template) if template is not None else None
-            if state is not None and template is not None and template.version in state.served:
-                resources[slot] = state.resource(template.version)
-        return resources
+        def open_clusters(resource: Resource) -> Informer:
+            informer = self._observer.clusters = cache.informer(resource, projection=CLUSTER)
+            return informer
 
-    def _conclude(self, s: Snapshot, plan: Plan, outcome: Outcome) -> Plan:
-        key = Key(s.head.namespace, s.head.name)
-        if outcome.refused is None:
-            if plan.steps:
-                self._refusals.forget(key)
-            elif plan.report and s.refusal is None:
-                self._refusals.outdate(key, plan.want)
-            if outcome.machine is None and not outcome.children:
-                return plan
-            return replace(
-                plan,
-                machine=outcome.machine or plan.machine,
-                bootstrap=outcome.children.get(Slot.BOOTSTRAP, plan.bootstrap),
-                infrastructure=outcome.children.get(Slot.INFRASTRUCTURE, plan.infrastructure),
-            )
-        # What was created before the refusal is in the caches by now and must not count as a change.
-        after = replace(s, world=self._observer.look(s.head, s.spec, s.memory))
-        seconds = self._refusals.note(key, outcome.refused, plan.want, fingerprint(after), self._clock.monotonic())
-        self._metrics.refused(outcome.refused.reason)
-        plan = apply_refusal(after, plan, outcome.refused, seconds)
-        if any(isinstance(step, CreateChildren) for step in plan.steps):
-            plan = replace(
-                plan,
-                bootstrap=outcome.children.get(Slot.BOOTSTRAP, plan.bootstrap),
-                infrastructure=outcome.children.get(Slot.INFRASTRUCTURE, plan.infrastructure),
-            )
-        if outcome.taints_lost:
-            count = plan.replaced.count + 1
-            replaced = Replaced(count, whole_second(s.now), outcome.taints_lost)
-            plan = replace(plan, replaced=replaced, replacement="TaintsLost")
-        return plan
+        self.controller.watches(self._machines, predicate=own_spec_changed)
+        self._machines.subscribe(self._close_unnamed)
+        self.controller.watches_kind(
+            self._kinds,
+            MACHINE_KIND,
+            open_machines,
+            self._by_name,
+            predicate=kept_part_changed,
+            # B2.1: what is written at one version is read at the same one, also when Cluster API is upgraded meanwhile.
+            version=self._observer.machine_version,
+            on_change=self._run_all,
+        )
+        self.controller.watches_kind(
+            self._kinds,
+            CLUSTER_KIND,
+            open_clusters,
+            self._by_cluster,
+            predicate=kept_part_changed,
+            on_change=self._run_all,
+        )
+        self._kinds.subscribe(self._group_changed)
 
-    @staticmethod
-    def _goes_on(plan: Plan, outcome: Outcome) -> bool:
-        """Whether the steps already led to another world that should be judged before anything is said."""
-        only_leftovers = bool(plan.steps) and all(isinstance(step, DeleteChildren) for step in plan.steps)
-        return only_leftovers and outcome.refused is None and outcome.vanished
+    # Mappers -----------------------------------------------------------------------------------------------------
 
-    async def _report_trouble(self, obj: Object, s: Snapshot, plan: Plan, error: ApiError | TransportError) -> None:
-        """B1.1: a run that does not finish says so. The next comes after a back-off, or at once after a conflict."""
-        if isinstance(error, ConflictError):
+    def _by_name(self, change: Change) -> Iterable[Key]:
+        # Children have the name of their ScheduledMachine, and a foreign object of that name matters as well.
+        return (change.key,) if self._machines.get(change.key) is not None else ()
+
+    def _by_cluster(self, change: Change) -> Iterable[Key]:
+        return self._machines.keys_by_index(INDEX_CLUSTER, f"{change.key.namespace}/{change.key.name}")
+
+    def _provider_changed(self, group_kind: GroupKind, change: Change) -> None:
+        if schedule_changed(change):
+            value = schedule_value(change.key.namespace, group_kind.kind, change.key.name)
+            for key in self._machines.keys_by_index(INDEX_SCHEDULE, value):
+                self.controller.enqueue(key)
+
+    def _child_changed(self, _: GroupKind, change: Change) -> None:
+        if child_changed(change):
+            for key in self._by_name(change):
+                self.controller.enqueue(key)
+
+    # Kinds that come and go --------------------------------------------------------------------------------------
+
+    def _kind_changed(self, group_kind: GroupKind) -> None:
+        for key in self._machines.keys_by_index(INDEX_KIND, str(group_kind)):
+            self.controller.enqueue(key)
+
+    def _group_changed(self, group: str) -> None:
+        self._providers.refresh(group)
+        self._children.refresh(group)
+        if group == names.CLUSTER_API_GROUP:
+            self._run_all()
+        for group_kind, before in self._observer.looked_up(group):
+            if self._kinds.lookup(group_kind) != before:
+                self._observer.forget_kind(group_kind)
+                self._kind_changed(group_kind)
+
+    def _run_all(self) -> None:
+        """Cluster API came, went, or was read: that decides for every machine, also for one that has no Machine yet."""
+        for obj in self._machines.list():
+            self.controller.enqueue(obj.key)
+
+    def _close_unnamed(self, change: Change) -> None:
+        """Stop reading kinds that no ScheduledMachine names any more."""
+        if change.type is ChangeType.ADDED or (
+            change.type is ChangeType.MODIFIED
+            and change.old is not None
+            and change.old.head.generation == change.head.generation
+        ):
             return
-        after = replace(s, world=self._observer.look(s.head, s.spec, s.memory))
-        # A server in trouble may not take the report either; the first error is the one to be raised.
-        with contextlib.suppress(ApiError, TransportError):
-            await self._reporter.report(obj, after, apply_trouble(after, plan, error))
+        for dynamic in (self._providers, self._children):
+            for group_kind in dynamic.kinds():
+                if not self._machines.keys_by_index(INDEX_KIND, str(group_kind)):
+                    dynamic.close(group_kind)
+                    self._observer.forget_kind(group_kind)
+
+    def _phases(self) -> Iterator[str]:
+        for obj in self._machines.list():
+            yield phase_of(obj)

@@ -10,14 +10,15 @@ from dataclasses import replace
 from datetime import timedelta
 
 from fivespot.api import Phase, names
-from fivespot.contract import Belief, Unreadable, Unresolved, believe
+from fivespot.contract import EffectiveVerdict, Unreadable, Unresolved, effective_verdict
 
+from .cluster_api import Known
+from .common_plans import unreadable, waiting
 from .decide_down import decide_down
 from .decide_up import decide_up
 from .instants import whole_second
-from .model import Known, Snapshot
 from .plan import CreateChildren, DropFinalizer, PatchMachine, Plan, Want
-from .wait import unreadable, waiting
+from .snapshot import Snapshot
 
 __all__ = ["decide"]
 
@@ -43,15 +44,15 @@ def _with_brake_in_reach(s: Snapshot) -> Snapshot:
     return replace(s, memory=replace(s.memory, replaced=replace(replaced, last=whole_second(s.now))))
 
 
-def _believe(s: Snapshot) -> Belief:
+def _believe(s: Snapshot) -> EffectiveVerdict:
     made_for = None
     machine = s.machine
     if machine is not None:
         made_for = machine.head.annotations.get(names.ANNOTATION_SCHEDULE_REF, "")
-    return believe(s.world.reading, s.memory.schedule, s.spec.schedule, machine_made_for=made_for)
+    return effective_verdict(s.world.reading, s.memory.schedule, s.spec.schedule, machine_made_for=made_for)
 
 
-def _want(s: Snapshot, belief: Belief) -> Want:
+def _want(s: Snapshot, belief: EffectiveVerdict) -> Want:
     if s.spec.kill_switch:
         return Want.KILLED
     if s.world.cluster.deleting:

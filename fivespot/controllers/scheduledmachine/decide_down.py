@@ -6,14 +6,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from fivespot.api import Phase, Reason, names
-from fivespot.contract import Belief, Unreadable
+from fivespot.contract import EffectiveVerdict, Unreadable
 
 from .children import EXCLUDE_DRAIN, EXCLUDE_VOLUMES
+from .cluster_api import Known, MachineView
+from .common_plans import ask, child_in, error, invalid, known_refusal, sweep_needed, unreadable, waiting
 from .instants import read_instant, whole_second
-from .machine import MachineView
-from .model import Known, Slot, Snapshot
 from .plan import Ask, DeleteChildren, DeleteMachine, DropFinalizer, Notice, PatchMachine, Plan, Step, Want
-from .wait import ask, child_in, error, invalid, known_refusal, sweep_needed, unreadable, waiting
+from .snapshot import Slot, Snapshot
 
 __all__ = ["FINALIZER_TIMEOUT", "decide_down"]
 
@@ -31,12 +31,12 @@ _SETTLED = {
 }
 
 
-def decide_down(s: Snapshot, belief: Belief, want: Want) -> Plan:
+def decide_down(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan:
     """The plan for a machine that should not exist, or whose ScheduledMachine is being deleted."""
     return _overdue(s, _take_away(s, belief, want))
 
 
-def _take_away(s: Snapshot, belief: Belief, want: Want) -> Plan:
+def _take_away(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan:
     if s.head.deleting and _ORPHAN in s.head.finalizers:
         # Decided at the first sight of the deletion: later, the collector has taken our name off the Machine, or is
         # about to, and a cache cannot tell which.
@@ -66,7 +66,7 @@ def _without_grace(s: Snapshot, want: Want) -> bool:
     return s.head.deleting or want in (Want.KILLED, Want.CLUSTER_DELETING)
 
 
-def _must_not_begin(s: Snapshot, belief: Belief, want: Want) -> bool:
+def _must_not_begin(s: Snapshot, belief: EffectiveVerdict, want: Want) -> bool:
     """A15: a shutdown that has begun goes on, but none is begun for a schedule that cannot be read."""
     on_its_account = want is Want.INACTIVE and not s.head.deleting
     return on_its_account and not belief.may_begin and s.memory.shutdown_requested is None
@@ -83,7 +83,7 @@ def _not_read_yet(s: Snapshot, want: Want) -> bool:
     return want is Want.INACTIVE and soon
 
 
-def _grace(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Plan:
+def _grace(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
     """B1.9, B1.20, B1.21: grace counts from when down was first wanted."""
     if _must_not_begin(s, belief, want):
         return replace(unreadable(s, _base(s, belief, want, machine)), phase=Phase.ACTIVE)
@@ -114,7 +114,7 @@ def _grace(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Pla
     )
 
 
-def _braked(s: Snapshot, belief: Belief, want: Want, machine: MachineView, begun: datetime) -> Plan:
+def _braked(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineView, begun: datetime) -> Plan:
     """B8.3: the kill switch and deletions that people ask for do not come here."""
     return replace(
         _base(s, belief, want, machine),
@@ -134,7 +134,7 @@ def _unresolved_notice(s: Snapshot, machine: MachineView, due: datetime) -> Noti
     return Notice(Reason.SCHEDULE_REFERENCE_UNRESOLVED, message, warning=True, once=token)
 
 
-def _delete(s: Snapshot, belief: Belief, want: Want, machine: MachineView, begun: datetime) -> Plan:
+def _delete(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineView, begun: datetime) -> Plan:
     # B1.10: the Machine alone; deleting the others with it would switch Cluster API's drain off.
     steps: list[Step] = []
     patch = _before_delete(s, want, machine)
@@ -163,7 +163,7 @@ def _before_delete(s: Snapshot, want: Want, machine: MachineView) -> PatchMachin
     return PatchMachine(machine, drain_seconds=int(s.spec.drain_timeout.total_seconds()))
 
 
-def _draining(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Plan:
+def _draining(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
     steps: tuple[Step, ...] = ()
     if want is Want.KILLED and not machine.excludes_drain:
         refused = known_refusal(s, belief, want)
@@ -189,7 +189,7 @@ def _drain_message(s: Snapshot, want: Want, machine: MachineView) -> str:
     return f"{text}: {details}" if details else text
 
 
-def _leftovers(s: Snapshot, belief: Belief, want: Want) -> Plan:
+def _leftovers(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan:
     world = s.world
     may_exist = not s.fresh and (bool(s.memory.bootstrap or s.memory.infrastructure) or sweep_needed(s))
     if world.children_error and may_exist and not s.ours:
@@ -219,7 +219,7 @@ def _leftovers(s: Snapshot, belief: Belief, want: Want) -> Plan:
     )
 
 
-def _settled(s: Snapshot, belief: Belief, want: Want) -> Plan:
+def _settled(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan:
     if not s.head.deleting and want is not Want.KILLED:
         refused = invalid(s, belief, want)
         if refused is not None:
@@ -238,7 +238,7 @@ def _settled(s: Snapshot, belief: Belief, want: Want) -> Plan:
     )
 
 
-def _base(s: Snapshot, belief: Belief, want: Want, machine: MachineView | None) -> Plan:
+def _base(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineView | None) -> Plan:
     return Plan(
         want,
         belief,

@@ -6,14 +6,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from fivespot.api import Phase, Reason, names
-from fivespot.contract import Belief
+from fivespot.contract import EffectiveVerdict
 
+from .cluster_api import Known, MachineView
+from .common_plans import ask, child_in, error, invalid, known_refusal, sweep_needed, unreadable, waiting
 from .instants import whole_second
-from .machine import MachineView
-from .memory import Replaced
-from .model import Child, Known, Slot, Snapshot
 from .plan import Ask, CreateChildren, DeleteChildren, DeleteMachine, Notice, PatchMachine, Plan, Want
-from .wait import ask, child_in, error, invalid, known_refusal, sweep_needed, unreadable, waiting
+from .snapshot import Child, Slot, Snapshot
+from .stored_status import Replaced
 
 __all__ = ["decide_up"]
 
@@ -22,7 +22,7 @@ __all__ = ["decide_up"]
 _WAITING_FOR_NODE = "waiting for the machine's node to be ready"
 
 
-def decide_up(s: Snapshot, belief: Belief, want: Want) -> Plan:
+def decide_up(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan:
     """The plan for a machine that should exist."""
     capi = s.world.capi
     if capi.installed is Known.UNKNOWN:
@@ -60,7 +60,7 @@ def decide_up(s: Snapshot, belief: Belief, want: Want) -> Plan:
     return _absent(s, belief, want)
 
 
-def _deleting(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Plan:
+def _deleting(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
     # B1.3: whoever deletes it, the name is free only once it is gone.
     own_shutdown = s.memory.shutdown_requested is not None
     replaced, counted = (s.memory.replaced, False) if own_shutdown else _count(s, machine.head.uid)
@@ -102,7 +102,7 @@ def _missing(s: Snapshot, machine: MachineView) -> str:
 
 def _replace(
     s: Snapshot,
-    belief: Belief,
+    belief: EffectiveVerdict,
     machine: MachineView,
     reason: Reason,
     message: str,
@@ -131,7 +131,7 @@ def _replace(
     )
 
 
-def _active(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Plan:
+def _active(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
     replaced, wake = s.memory.replaced, None
     if replaced.count and machine.ready:
         # B7.1: only lasting readiness takes the brake off.
@@ -166,7 +166,7 @@ def _active(s: Snapshot, belief: Belief, want: Want, machine: MachineView) -> Pl
     )
 
 
-def _absent(s: Snapshot, belief: Belief, want: Want) -> Plan:
+def _absent(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan:
     refused = invalid(s, belief, want)
     if refused is not None:
         return refused
@@ -192,7 +192,7 @@ def _lost(s: Snapshot) -> tuple[Replaced, tuple[Notice, ...]] | None:
     return replaced, (Notice(Reason.MACHINE_LOST, message, warning=True, once=uid),)
 
 
-def _create(s: Snapshot, belief: Belief, want: Want, replaced: Replaced) -> Plan:
+def _create(s: Snapshot, belief: EffectiveVerdict, want: Want, replaced: Replaced) -> Plan:
     world = s.world
     if world.children_error:
         return error(s, belief, want, Reason.MACHINE_CREATION_FAILED, world.children_why, stalled=True)
@@ -259,7 +259,7 @@ def _create(s: Snapshot, belief: Belief, want: Want, replaced: Replaced) -> Plan
     )
 
 
-def _pending(s: Snapshot, belief: Belief, want: Want) -> Plan:
+def _pending(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan:
     return Plan(
         want,
         belief,

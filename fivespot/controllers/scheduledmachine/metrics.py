@@ -10,8 +10,8 @@ from fivespot.contract import Resolved, Unreadable
 from fivespot.runtime.objects import Key
 from fivespot.runtime.telemetry import Metrics
 
-from .model import Snapshot
 from .plan import Plan
+from .snapshot import Snapshot
 
 __all__ = ["MachineMetrics"]
 

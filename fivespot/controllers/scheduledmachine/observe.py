@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from fivespot.api import names
 from fivespot.contract import (
-    Reading,
     Reference,
+    Resolution,
     Unreadable,
     kind_missing,
     kind_unusable,
@@ -18,13 +18,12 @@ from fivespot.contract import (
 from fivespot.runtime.cache import KindAbsent, KindState, KindUnknown
 from fivespot.runtime.objects import GroupKind, Head, Key
 
-from .cluster import read_cluster
-from .machine import MachineView, read_machine
-from .memory import StatusMemory
-from .model import Child, ClusterApi, ClusterView, Known, Slot, TemplateState, World
+from .cluster_api import ClusterApi, ClusterView, Known, MachineView, read_cluster, read_machine
 from .ownership import child_is_ours, machine_is_ours
+from .protocols import KindFacts, KindReaders, ObjectReader
+from .snapshot import Child, Slot, TemplateState, World
 from .spec import SpecView, TemplateKind
-from .views import KindFacts, KindReaders, ObjectReader
+from .stored_status import StatusMemory
 
 __all__ = ["Observer", "named_kinds"]
 
@@ -60,7 +59,7 @@ def named_kinds(
 
 
 @lru_cache(maxsize=1024)
-def _read_provider(raw: bytes, name: str, generation: int) -> Reading:
+def _read_provider(raw: bytes, name: str, generation: int) -> Resolution:
     # Thousands of machines may go by one schedule, and all of them look when it changes.
     return read_provider(raw, name=name, generation=generation)
 
@@ -126,7 +125,7 @@ class Observer:
             templates=self._templates(spec),
         )
 
-    def read_schedule(self, namespace: str, reference: Reference) -> Reading:
+    def read_schedule(self, namespace: str, reference: Reference) -> Resolution:
         """A7, A15: the verdict of a provider, or why there is none, in the order of the contract."""
         group_kind = GroupKind(names.PROVIDER_GROUP, reference.kind)
         state = self._lookup(group_kind)

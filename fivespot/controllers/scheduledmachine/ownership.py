@@ -5,7 +5,7 @@ from __future__ import annotations
 from fivespot.api import names
 from fivespot.runtime.objects import GroupKind, Head
 
-from .machine import ChildRef, MachineView
+from .cluster_api import ChildRef, MachineView
 
 __all__ = ["child_is_ours", "machine_is_ours"]
 

@@ -7,11 +7,11 @@ from datetime import datetime
 from enum import Enum
 
 from fivespot.api import Phase
-from fivespot.contract import Belief
+from fivespot.contract import EffectiveVerdict
 
-from .machine import MachineView
-from .memory import Replaced
-from .model import Child, Slot
+from .cluster_api import MachineView
+from .snapshot import Child, Slot
+from .stored_status import Replaced
 
 __all__ = [
     "Ask",
@@ -123,7 +123,7 @@ class Plan:
     """
 
     want: Want
-    belief: Belief
+    belief: EffectiveVerdict
     phase: Phase
     reason: str
     message: str

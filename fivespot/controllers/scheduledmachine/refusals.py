@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fivespot.runtime.clock import Chance
+from fivespot.runtime.clock import Random
 from fivespot.runtime.objects import Key
 
-from .model import Refusal, Snapshot
 from .plan import Want
-from .report import Refused
+from .snapshot import Refusal, Snapshot
+from .status import Refused
 from .timings import Timings
 
 __all__ = ["Refusals", "fingerprint"]
@@ -21,7 +21,7 @@ _OUTDATED = ""
 class Refusals:
     """One entry for each object in trouble; an entry goes with its object or its trouble."""
 
-    def __init__(self, timings: Timings, chance: Chance) -> None:
+    def __init__(self, timings: Timings, chance: Random) -> None:
         self._timings = timings
         self._chance = chance
         self._found: dict[Key, tuple[Refusal, Want]] = {}

@@ -12,9 +12,9 @@ from fivespot.contract import cut_provider
 from fivespot.runtime.cache import Informer
 from fivespot.runtime.objects import Change, ChangeType, GroupKind, Head, Object, Projection, Resource, share
 
-from .memory import read_children
 from .observe import named_kinds
 from .spec import read_references
+from .stored_status import read_children
 
 __all__ = [
     "CHILDREN",

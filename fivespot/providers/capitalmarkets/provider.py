@@ -1,15 +1,122 @@
-"""CapitalMarketsSchedule as a provider."""
+"""Why a market opens or closes at an instant, when that is not its usual time."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from fivespot.providers.sdk import Column, Provider
+from fivespot.api.names import ProviderReason
+from fivespot.providers.calendar_notes import both_times, skipped_around
+from fivespot.providers.sdk import Column, Provider, SpecError, Verdict
+from fivespot.schedule import ScheduleError
+from fivespot.schedule.market import MarketCalendar, MarketTimeline, Session, read_calendar
 
-from .decide import decide, prepare
 from .spec import KIND, PLURAL, CapitalMarketsScheduleSpec, CapitalMarketsScheduleStatus
 
-__all__ = ["PROVIDER"]
+__all__ = ["PROVIDER", "Market", "Remarks", "decide", "prepare"]
+
+_DAY: Final = timedelta(days=1)
+
+_SHOWN: Final = 3
+
+
+class Remarks:
+    """What there is to say about the changes of a calendar. Only what people would ask about is said."""
+
+    def __init__(self, calendar: MarketCalendar) -> None:
+        self._calendar = calendar
+        self._special = {special.date for special in calendar.special_sessions}
+        self._closes, self._opens = calendar.closes_on(), calendar.opens_on()
+        self._days: set[int] = set()
+        for session in calendar.sessions:
+            usual = session.days if isinstance(session, Session) or session.hours else frozenset()
+            self._days.update(usual)
+
+    def on_closing(self, until: datetime) -> str:
+        """What is special about the closing at an instant; empty when nothing is."""
+        # A session that ends at midnight belongs to the day before it.
+        local = self._local(until)
+        last = self._local(until - timedelta(seconds=1)).date()
+        if last in self._special:
+            return "special session"
+        if last != local.date() and self._is_holiday(local.date()):
+            return "holiday"
+        return "early close" if _seconds(local, last) == self._closes.get(last) else ""
+
+    def on_opening(self, until: datetime) -> str:
+        """What is special about the opening at an instant, or about the days before it; empty when nothing is."""
+        local = self._local(until)
+        if local.date() in self._special:
+            return "special session"
+        if _seconds(local, local.date()) == self._opens.get(local.date()):
+            return "late open"
+        missed = list(self._missed_before(local.date()))
+        if not missed:
+            return ""
+        shown = [day.isoformat() for day in reversed(missed[:_SHOWN])]
+        more = f" and {len(missed) - _SHOWN} before" if len(missed) > _SHOWN else ""
+        return f"after holiday{'s' if len(missed) > 1 else ''} {', '.join(shown)}{more}"
+
+    def _missed_before(self, day: date) -> Iterator[date]:
+        """The holidays since the last day of sessions before ``day``, latest first."""
+        while self._days and day > date.min + _DAY:
+            day -= _DAY
+            has_sessions = day.weekday() in self._days
+            if self._is_holiday(day) and has_sessions:
+                yield day
+            elif has_sessions or day in self._special:
+                return
+
+    def _is_holiday(self, day: date) -> bool:
+        return day in self._calendar.holidays and day not in self._special
+
+    def _local(self, at: datetime) -> datetime:
+        """What the wall clock shows, as a datetime without zone."""
+        era = self._calendar.zone.era(int(at.timestamp()))
+        return (at.astimezone(UTC) + timedelta(seconds=era.offset)).replace(tzinfo=None)
+
+
+def _seconds(local: datetime, day: date) -> int:
+    """Seconds from the midnight of ``day``, on the wall clock."""
+    return int((local - datetime(day.year, day.month, day.day)).total_seconds())  # noqa: DTZ001
+
+
+class Market:
+    """A calendar ready to be asked: for verdicts, and for what there is to say about a change."""
+
+    def __init__(self, timeline: MarketTimeline) -> None:
+        self.timeline = timeline
+        self.remarks = Remarks(timeline.calendar)
+
+
+def prepare(spec: CapitalMarketsScheduleSpec) -> Market:
+    """The calendar of a spec.
+
+    :raises SpecError: it cannot be followed; the text begins with the field's path.
+    """
+    try:
+        return Market(MarketTimeline(read_calendar(spec.model_dump(by_alias=True, exclude_none=True))))
+    except ScheduleError as error:
+        raise SpecError(f"spec.{error}") from error
+
+
+def decide(market: Market, at: datetime) -> Verdict:
+    """The verdict at an instant, and the exact instant of the next change."""
+    found = market.timeline.evaluate(at)
+    reason = ProviderReason.SESSION_OPEN if found.active else ProviderReason.SESSION_CLOSED
+    message = _message(market, found.active, found.until)
+    notes, again = skipped_around(market.timeline.skipped, at, "session")
+    return Verdict(found.active, found.until, reason, message, notes, again)
+
+
+def _message(market: Market, active: bool, until: datetime | None) -> str:
+    """Depends on nothing but the next change, so that it stays the same until then."""
+    if until is None:
+        return "open, and never closes" if active else "closed, and no session opens"
+    remark = market.remarks.on_closing(until) if active else market.remarks.on_opening(until)
+    return f"{'closes' if active else 'opens'} {both_times(market.timeline.calendar.zone, until, remark)}"
+
 
 PROVIDER: Final = Provider(
     kind=KIND,

@@ -10,9 +10,16 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from fivespot.api.calendar import DayExpression, EndTime, LocalDate, StartTime, TimeZone, whole_hours
-from fivespot.api.schedule_status import ScheduleStatus
-from fivespot.api.types import ApiModel
+from fivespot.api.types import (
+    ApiModel,
+    DayExpression,
+    EndTime,
+    LocalDate,
+    ScheduleStatus,
+    StartTime,
+    TimeZone,
+    whole_hours,
+)
 from fivespot.runtime.crd import Cel, undefaulted
 
 KIND: Final = "CapitalMarketsSchedule"
@@ -39,7 +46,7 @@ _HAS_LENGTH: Final = Cel(
 )
 
 
-def _breaks_lie_within(session: TradingSession | SpecialSession) -> bool:
+def _breaks_lie_within(session: TradingSession | SpecialSessionSpec) -> bool:
     opens, closes = session.open, session.close
     if opens is None or closes is None:
         return True
@@ -105,7 +112,7 @@ class TradingSession(ApiModel):
     """Breaks within the session. They count only with spec.breaks: GiveBack."""
 
 
-class EarlyClose(ApiModel):
+class EarlyCloseSpec(ApiModel):
     """A local date on which nothing is open from some time on. The first entry for a date counts."""
 
     RULES = (
@@ -124,7 +131,7 @@ class EarlyClose(ApiModel):
     """Local time of day "HH:MM" from which nothing is open on that date."""
 
 
-class LateOpen(ApiModel):
+class LateOpenSpec(ApiModel):
     """A local date on which nothing is open before some time. The first entry for a date counts."""
 
     date: LocalDate
@@ -133,7 +140,7 @@ class LateOpen(ApiModel):
     """Local time of day "HH:MM" before which nothing is open on that date."""
 
 
-class SpecialSession(ApiModel):
+class SpecialSessionSpec(ApiModel):
     """A session on one local date, in place of all weekly sessions of that date, holiday or not."""
 
     RULES = (_HAS_LENGTH, _WITHIN)
@@ -158,11 +165,11 @@ class CapitalMarketsScheduleSpec(ApiModel):
     """The sessions of every week. None: never active, but for special sessions."""
     holidays: Annotated[list[LocalDate], Field(max_length=366)] = Field(default=[])
     """Local dates YYYY-MM-DD on which the market is closed from midnight to midnight."""
-    early_closes: Annotated[list[EarlyClose], Field(max_length=366)] = Field(default=[])
+    early_closes: Annotated[list[EarlyCloseSpec], Field(max_length=366)] = Field(default=[])
     """Local dates on which nothing is open from some time on."""
-    late_opens: Annotated[list[LateOpen], Field(max_length=366)] | None = None
+    late_opens: Annotated[list[LateOpenSpec], Field(max_length=366)] | None = None
     """Local dates on which nothing is open before some time."""
-    special_sessions: Annotated[list[SpecialSession], Field(max_length=366)] | None = None
+    special_sessions: Annotated[list[SpecialSessionSpec], Field(max_length=366)] | None = None
     """Sessions on single dates. A date that has any has these and nothing else: no weekly session, and no holiday,
     early close or late open changes them."""
     breaks: Literal["Keep", "GiveBack"] = "Keep"

@@ -13,19 +13,17 @@ definition; :func:`run` makes it a program of its own.
 """
 
 from fivespot.api import ApiModel
-from fivespot.contract import Reading, Resolved, Unreadable, Unresolved
+from fivespot.contract import Resolution, Resolved, Unreadable, Unresolved
 from fivespot.runtime.crd import Column
 
-from .context import Context
 from .controller import build_controller
 from .definition import Provider
-from .looking import UNREADABLE_PATIENCE
+from .dependencies import SCHEDULES, UNREADABLE_PATIENCE, Context
+from .entrypoint import run
+from .hysteresis import Dwell, dwell, hysteresis
 from .overrides import OVERRIDDEN, Folded, Override, Remembered, fold
-from .reads import SCHEDULES
-from .rights import rbac_manifests, rbac_rules
-from .running import run
+from .rbac import rbac_manifests, rbac_rules
 from .status import DECISION_FAILED, INVALID_SPEC, broken_status, decided_status
-from .steady import Dwell, dwell, hysteresis
 from .verdict import Note, NoVerdict, SpecError, Verdict
 
 __all__ = [
@@ -43,8 +41,8 @@ __all__ = [
     "Note",
     "Override",
     "Provider",
-    "Reading",
     "Remembered",
+    "Resolution",
     "Resolved",
     "SpecError",
     "Unreadable",

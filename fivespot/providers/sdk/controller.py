@@ -15,7 +15,7 @@ from fivespot.runtime.reconcile import Controller
 from fivespot.runtime.workqueue import Backoff
 
 from .definition import Provider
-from .looking import Looking
+from .dependencies import Dependencies
 from .reconciler import ProviderReconciler
 
 __all__ = ["build_controller"]
@@ -42,7 +42,7 @@ class _ProviderController(Controller):
 
     def __init__(self, provider: Provider[Any], context: ManagerContext) -> None:
         self._informer: Informer = context.cache.informer(provider.resource)
-        looking = Looking(context.cache, provider.reads, self._read_changed) if provider.reads else None
+        looking = Dependencies(context.cache, provider.reads, self._read_changed) if provider.reads else None
         reconciler = ProviderReconciler(provider, self._informer, context, looking)
         super().__init__(
             provider.name,

@@ -1,4 +1,4 @@
-"""A provider as a value: its kind, its spec and its decision."""
+"""Names that follow from a kind, for providers that do not choose their own."""
 
 from __future__ import annotations
 
@@ -11,26 +11,60 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic import BaseModel
 
 from fivespot.api.names import PROVIDER_GROUP, PROVIDER_VERSION
-from fivespot.api.schedule_status import ScheduleStatus
+from fivespot.api.types import ScheduleStatus
 from fivespot.runtime.crd import Column
 from fivespot.runtime.objects import Resource
 
-from . import naming
-from .reads import SCHEDULES, Readable
+from .dependencies import SCHEDULES, Readable
 from .schema import Kind, kind_definition, spec_model
 from .verdict import Verdict
 
-__all__ = ["Provider"]
+__all__ = ["Provider", "metric_prefix", "plural", "short_names"]
+
+_SHIPPED: Final = {"tbss": "TimeBasedSpotSchedule", "cms": "CapitalMarketsSchedule", "ms": "ManualSchedule"}
+
+"""Short names that are taken. Two kinds of one group that claim the same keep the later one from being served at all
+(apiextensions.k8s.io, condition NamesAccepted)."""
+
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[0-9]+")
+
+_SUFFIX: Final = re.compile(r"(?<=.)(Spot)?Schedule$")
+
+
+def plural(kind: str) -> str:
+    """``WeekSchedule`` -> ``weekschedules``; ``Policy`` -> ``policies``."""
+    lower = kind.lower()
+    if re.search(r"[^aeiou]y$", lower):
+        return f"{lower[:-1]}ies"
+    return f"{lower}es" if lower.endswith(("s", "x", "z", "ch", "sh")) else f"{lower}s"
+
+
+def short_names(kind: str) -> tuple[str, ...]:
+    """The initials, such as ``ws``; none where they would be a single letter or another kind's."""
+    initials = "".join(re.findall("[A-Z]", kind)).lower()
+    return (initials,) if len(initials) > 1 and _SHIPPED.get(initials, kind) == kind else ()
+
+
+def metric_prefix(kind: str) -> str:
+    """``WeekSchedule`` -> ``fivespot_week``."""
+    words = _WORD.findall(_SUFFIX.sub("", kind))
+    return "_".join(["fivespot", *(word.lower() for word in words)])
+
 
 Spec = TypeVar("Spec", bound=BaseModel)
 
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
+
 _PLURAL: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+
 _METRIC: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 PURE_WORKERS: Final = 32
+
 """Runs at once of a provider that does not wait: a little more than there are writes at once."""
+
 ASKING_WORKERS: Final = 200
+
 """Questions to the outside world at once: slow answers to some must not keep the others waiting."""
 
 
@@ -108,10 +142,10 @@ class Provider(Generic[Spec]):
         spec: object = self.spec
         if not (isinstance(spec, type) and issubclass(spec, BaseModel)):
             raise TypeError(f"{self.kind}: spec {spec!r} is no pydantic model")
-        settle("plural", self.plural or naming.plural(self.kind))
-        settle("metrics", self.metrics or naming.metric_prefix(self.kind))
+        settle("plural", self.plural or plural(self.kind))
+        settle("metrics", self.metrics or metric_prefix(self.kind))
         if self.short_names is None:
-            settle("short_names", naming.short_names(self.kind))
+            settle("short_names", short_names(self.kind))
         for what, text, pattern in (("plural", self.plural, _PLURAL), ("metrics", self.metrics, _METRIC)):
             if not pattern.fullmatch(text):
                 raise ValueError(f"{self.kind}: {text!r} cannot be used as {what}")

@@ -18,17 +18,16 @@ from fivespot.runtime.objects import Change, Key, Object, merge_diff
 from fivespot.runtime.reconcile import DONE, Result
 from fivespot.runtime.workqueue import Backoff
 
-from .context import Context, Nothing
-from .deciding import Decider, Trouble
+from .decider import Decider, Trouble
 from .definition import Provider
-from .looking import Looking
-from .override_memory import read_memory
+from .dependencies import Context, Dependencies, Nothing
+from .due_batch import Together
+from .object_state import WORDS_INTERVAL, Decision, ObjectState
+from .override_spec import read_memory
 from .overrides import Folded, fold
-from .remembering import WORDS_INTERVAL, Decision, Memory
 from .status import broken_status, decided_status, only_words, stored_active, stored_overridden, stored_since
-from .together import Together
+from .status_writer import StatusWriter
 from .verdict import Note, Verdict
-from .writing import StatusWriter
 
 __all__ = ["ProviderReconciler"]
 
@@ -69,7 +68,7 @@ class ProviderReconciler(Generic[Spec]):
     """The reconciler of one kind of schedule."""
 
     def __init__(
-        self, provider: Provider[Spec], informer: Informer, context: ManagerContext, looking: Looking | None
+        self, provider: Provider[Spec], informer: Informer, context: ManagerContext, looking: Dependencies | None
     ) -> None:
         self._provider = provider
         self._informer = informer
@@ -79,7 +78,7 @@ class ProviderReconciler(Generic[Spec]):
         self._looking = looking
         self._decider = Decider(provider)
         self._writer = StatusWriter(provider.resource, context)
-        self._memory: dict[Key, Memory] = {}
+        self._memory: dict[Key, ObjectState] = {}
         # What waits for answers, or looks at other objects, cannot be decided for many at once.
         pure = not (provider.asynchronous or provider.takes_context)
         self._together = Together(context.clock, self._decide_due) if pure else None
@@ -131,11 +130,11 @@ class ProviderReconciler(Generic[Spec]):
 
     # One run -----------------------------------------------------------------------------------------------------
 
-    def _remember(self, key: Key, obj: Object, spec: msgspec.Raw) -> Memory:
+    def _remember(self, key: Key, obj: Object, spec: msgspec.Raw) -> ObjectState:
         found = self._memory.get(key)
         head = obj.head
         if found is None or found.prepared.uid != head.uid:
-            found = self._memory[key] = Memory(self._decider.prepare(head.uid, head.generation, _spec(spec)))
+            found = self._memory[key] = ObjectState(self._decider.prepare(head.uid, head.generation, _spec(spec)))
         elif found.prepared.generation != head.generation:
             # Another question: what failed before says nothing about it.
             found.prepared = self._decider.prepare(head.uid, head.generation, _spec(spec))
@@ -143,7 +142,7 @@ class ProviderReconciler(Generic[Spec]):
         return found
 
     async def _base(
-        self, key: Key, memory: Memory, status: Mapping[str, Any], now: datetime
+        self, key: Key, memory: ObjectState, status: Mapping[str, Any], now: datetime
     ) -> tuple[Verdict | Trouble, datetime]:
         """What the schedule itself says, and the instant at which it says so."""
         if self._together is not None:
@@ -176,7 +175,7 @@ class ProviderReconciler(Generic[Spec]):
             memory.decision = Decision(memory.prepared, now, found) if isinstance(found, Verdict) else None
 
     def _fold(
-        self, key: Key, memory: Memory, status: Mapping[str, Any], found: Verdict | Trouble, now: datetime
+        self, key: Key, memory: ObjectState, status: Mapping[str, Any], found: Verdict | Trouble, now: datetime
     ) -> Folded:
         prepared = memory.prepared
         base = found if isinstance(found, Verdict) else None
@@ -185,7 +184,7 @@ class ProviderReconciler(Generic[Spec]):
         rule = self._decider.rule(prepared, base or Verdict(False), now, _NO_CONTEXT)
         return fold(prepared.overrides, read_memory(status.get("overrides")), base, rule, now)
 
-    def _context(self, key: Key, memory: Memory, status: Mapping[str, Any]) -> Context:
+    def _context(self, key: Key, memory: ObjectState, status: Mapping[str, Any]) -> Context:
         if not self._provider.takes_context:
             return _NO_CONTEXT
         if memory.said is None and not stored_overridden(status):
@@ -222,7 +221,7 @@ class ProviderReconciler(Generic[Spec]):
         key: Key,
         obj: Object,
         status: Mapping[str, Any],
-        memory: Memory,
+        memory: ObjectState,
         trouble: Trouble,
         folded: Folded,
         now: datetime,
@@ -292,7 +291,7 @@ class ProviderReconciler(Generic[Spec]):
 
     # Waiting -----------------------------------------------------------------------------------------------------
 
-    def _sleep(self, key: Key, memory: Memory, verdict: Verdict, folded: Folded, base: Verdict | Trouble) -> float:
+    def _sleep(self, key: Key, memory: ObjectState, verdict: Verdict, folded: Folded, base: Verdict | Trouble) -> float:
         """Seconds until something may be different; the instants are on the wall clock, which is read again."""
         now = self._clock.now()
         waits = [
@@ -314,7 +313,7 @@ class ProviderReconciler(Generic[Spec]):
             waits.append(self._provider.poll * self._chance.uniform(0.9, 1.1))
         return min(waits)
 
-    def _retry(self, memory: Memory, trouble: Trouble) -> float:
+    def _retry(self, memory: ObjectState, trouble: Trouble) -> float:
         if trouble.retry is not None:
             return max(trouble.retry, _EARLY) * self._chance.uniform(0.8, 1.2)
         slowest = max(_AGAIN.cap, self._provider.poll or 0.0)

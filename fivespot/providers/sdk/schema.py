@@ -8,8 +8,7 @@ from typing import Annotated, Any, Final, Optional
 from pydantic import BaseModel, Field, create_model
 
 from fivespot.api.names import LABEL_CLUSTERCTL, LABEL_CLUSTERCTL_MOVE, PROVIDER_GROUP
-from fivespot.api.schedule_status import ScheduleStatus
-from fivespot.api.types import ApiModel
+from fivespot.api.types import ApiModel, ScheduleStatus
 from fivespot.runtime.crd import Column, CrdVersion, crd
 
 from .override_spec import Overrides, Reports

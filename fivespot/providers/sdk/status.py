@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from fivespot.api.types import parse_timestamp
 from fivespot.runtime.objects import Condition, find_condition, merge_diff, rfc3339, set_conditions
 
-from .override_memory import write_memory
+from .override_spec import write_memory
 from .overrides import OVERRIDDEN, Remembered
 from .verdict import Verdict
 

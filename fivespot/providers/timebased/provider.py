@@ -1,15 +1,57 @@
-"""TimeBasedSpotSchedule as a provider."""
+"""How a TimeBasedSpotSchedule decides: the schedule arithmetic, with words for people."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
-from fivespot.providers.sdk import Column, Provider
+from fivespot.api.names import ProviderReason
+from fivespot.providers.calendar_notes import both_times, skipped_around
+from fivespot.providers.sdk import Column, Provider, SpecError, Verdict
+from fivespot.schedule import Cause, Evaluation, ScheduleError, Timeline, read_schedule
 
-from .decide import decide, prepare
 from .spec import KIND, PLURAL, TimeBasedSpotScheduleSpec, TimeBasedSpotScheduleStatus
 
-__all__ = ["PROVIDER"]
+__all__ = ["PROVIDER", "decide", "prepare"]
+
+_CAUSES: Final = {
+    Cause.DISABLED: "disabled by spec.enabled",
+    Cause.NOT_YET_VALID: "before validFrom",
+    Cause.NO_LONGER_VALID: "after validUntil",
+}
+
+
+def prepare(spec: TimeBasedSpotScheduleSpec) -> Timeline:
+    """The calendar of a spec.
+
+    :raises SpecError: it cannot be followed; the text begins with the field's path.
+    """
+    try:
+        return Timeline(read_schedule(spec.model_dump(by_alias=True, exclude_none=True)))
+    except ScheduleError as error:
+        raise SpecError(f"spec.{error}") from error
+
+
+def decide(timeline: Timeline, at: datetime) -> Verdict:
+    """The verdict at an instant, and the exact instant of the next change."""
+    found = timeline.evaluate(at)
+    reason = ProviderReason.WINDOW_OPEN if found.active else ProviderReason.WINDOW_CLOSED
+    notes, again = skipped_around(timeline.skipped, at, "window")
+    # Disabling a schedule is the last word: no override brings its machines back.
+    final = found.cause is Cause.DISABLED
+    return Verdict(found.active, found.until, reason, _message(timeline, found), notes, again, final)
+
+
+def _message(timeline: Timeline, found: Evaluation) -> str:
+    why = _CAUSES.get(found.cause)
+    if found.until is None:
+        if why is not None:
+            return f"{why}; no window opens"
+        return "open, and never closes" if found.active else "closed, and no window opens"
+    what = "closes" if found.active else "opens"
+    prefix = f"{why}; " if why is not None else ""
+    return f"{prefix}{what} {both_times(timeline.schedule.zone, found.until)}"
+
 
 PROVIDER: Final = Provider(
     kind=KIND,

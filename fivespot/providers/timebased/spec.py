@@ -10,18 +10,22 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from fivespot.api.calendar import (
+from fivespot.api.types import (
     CLOCK_PATTERN,
     DAY_PATTERN,
+    INSTANT_PATTERN,
+    ApiModel,
     DayExpression,
     EndTime,
+    Instant,
     LocalDate,
+    LongDuration,
+    ScheduleStatus,
     StartTime,
     TimeZone,
+    parse_timestamp,
     whole_hours,
 )
-from fivespot.api.schedule_status import ScheduleStatus
-from fivespot.api.types import INSTANT_PATTERN, ApiModel, Instant, LongDuration, parse_timestamp
 from fivespot.runtime.crd import Cel, list_map, matches
 
 KIND: Final = "TimeBasedSpotSchedule"
@@ -91,7 +95,7 @@ class DayWindow(ApiModel):
     next day."""
 
 
-class DateException(ApiModel):
+class DateExceptionSpec(ApiModel):
     """A local date on which something else holds."""
 
     date: LocalDate
@@ -132,7 +136,7 @@ class TimeBasedSpotScheduleSpec(ApiModel):
     """False: never active."""
     windows: Annotated[list[Window], Field(max_length=64)] | None = None
     """Windows to the minute, in addition to the weekly hours. Windows that touch or overlap are one."""
-    exceptions: Annotated[list[DateException], Field(max_length=1000), list_map("date")] | None = None
+    exceptions: Annotated[list[DateExceptionSpec], Field(max_length=1000), list_map("date")] | None = None
     """Local dates on which nothing starts, or something else does."""
     valid_from: Instant | None = None
     """Not active before this instant, such as 2027-01-01T00:00:00Z."""

@@ -4,8 +4,8 @@ from .cache import Cache
 from .index import IndexFunction
 from .informer import Informer, Subscription
 from .kinds import KindAbsent, Kinds, KindState, KindUnknown
-from .settings import ReflectorSettings
-from .shared import Handler, InformerStatus
+from .reflector_state import ReflectorSettings
+from .shared_informer import Handler, InformerStatus
 
 __all__ = [
     "Cache",

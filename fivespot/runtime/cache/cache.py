@@ -9,14 +9,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from fivespot.runtime.client import Client
-from fivespot.runtime.clock import Chance, Clock
+from fivespot.runtime.clock import Clock, Random
 from fivespot.runtime.objects import EVERYTHING, FULL, Key, Object, Projection, Resource, Selector
 
-from .driver import Driver
 from .informer import Informer
 from .kinds import Kinds
-from .settings import ReflectorSettings
-from .shared import InformerStatus, Shared
+from .reflector import Reflector
+from .reflector_state import ReflectorSettings
+from .shared_informer import InformerStatus, SharedInformer
 
 __all__ = ["Cache"]
 
@@ -44,7 +44,7 @@ class Cache:
         client: Client,
         *,
         clock: Clock,
-        chance: Chance,
+        chance: Random,
         namespaces: Sequence[str] | None = None,
         settings: ReflectorSettings = ReflectorSettings(),  # noqa: B008 - frozen
     ) -> None:
@@ -53,7 +53,7 @@ class Cache:
         self._chance = chance
         self._namespaces = tuple(dict.fromkeys(namespaces)) if namespaces is not None else None
         self._settings = settings
-        self._shared: dict[tuple[Resource, str | None, Selector], list[Shared]] = {}
+        self._shared: dict[tuple[Resource, str | None, Selector], list[SharedInformer]] = {}
         self._no_streaming: set[str] = set()
         self._group: asyncio.TaskGroup | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -147,10 +147,10 @@ class Cache:
 
     # Own steps
 
-    def _all(self) -> list[Shared]:
+    def _all(self) -> list[SharedInformer]:
         return [shared for sharing in self._shared.values() for shared in sharing]
 
-    def _of(self, resource: Resource) -> list[Shared]:
+    def _of(self, resource: Resource) -> list[SharedInformer]:
         return [
             shared
             for (known, _, _), sharing in self._shared.items()
@@ -158,14 +158,16 @@ class Cache:
             for shared in sharing
         ]
 
-    def _part(self, resource: Resource, namespace: str | None, selector: Selector, projection: Projection) -> Shared:
+    def _part(
+        self, resource: Resource, namespace: str | None, selector: Selector, projection: Projection
+    ) -> SharedInformer:
         sharing = self._shared.setdefault((resource, namespace, selector), [])
         serving = [shared for shared in sharing if shared.projection == projection]
         serving += [shared for shared in sharing if shared.projection.covers(projection)]
         if serving:
             shared = serving[0]
         else:
-            shared = Shared(
+            shared = SharedInformer(
                 resource,
                 namespace,
                 selector,
@@ -180,9 +182,11 @@ class Cache:
         shared.users += 1
         return shared
 
-    def _start(self, shared: Shared) -> None:
+    def _start(self, shared: SharedInformer) -> None:
         assert self._group is not None
-        driver = Driver(self._client, shared, clock=self._clock, chance=self._chance, no_streaming=self._no_streaming)
+        driver = Reflector(
+            self._client, shared, clock=self._clock, chance=self._chance, no_streaming=self._no_streaming
+        )
         shared.reconnect = driver.reconnect
         shared.task = self._group.create_task(driver.run(), name=f"reflector {shared}", context=Context())
         self._adopt(shared.task)
@@ -191,7 +195,7 @@ class Cache:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _release(self, shared: Shared) -> None:
+    def _release(self, shared: SharedInformer) -> None:
         shared.users -= 1
         if shared.users:
             return

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fivespot.runtime.objects import Key, Object, Resource
 
 from .index import IndexFunction
-from .shared import Handler, InformerStatus, Shared
+from .shared_informer import Handler, InformerStatus, SharedInformer
 from .store import Keys, Objects
 
 __all__ = ["Informer", "Subscription"]
@@ -44,7 +44,9 @@ class Informer:
     version; an order between objects; or that :meth:`wait_synced` ever ends, as a kind may never be served.
     """
 
-    def __init__(self, resource: Resource, parts: Sequence[Shared], release: Callable[[Shared], None]) -> None:
+    def __init__(
+        self, resource: Resource, parts: Sequence[SharedInformer], release: Callable[[SharedInformer], None]
+    ) -> None:
         self.resource = resource
         self._parts = tuple(parts)
         self._release = release

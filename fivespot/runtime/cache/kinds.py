@@ -14,11 +14,11 @@ from typing import Any, Protocol
 import structlog
 
 from fivespot.runtime.client import Client
-from fivespot.runtime.clock import Chance
+from fivespot.runtime.clock import Random
 from fivespot.runtime.errors import ApiError, NotFoundError, ProtocolError, TransportError
 from fivespot.runtime.objects import METADATA, Change, ChangeType, GroupKind, Head, Key, Projection, Resource
 
-from .facts import CRDS, KindState, read_definition
+from .crds import CRDS, KindState, read_definition
 from .informer import Informer, Subscription
 
 __all__ = ["KindAbsent", "KindState", "KindUnknown", "Kinds"]
@@ -70,7 +70,7 @@ class _Opener(Protocol):
 class Kinds:
     """Answers which kinds are defined, and tells when that changes. All questions are answered without waiting."""
 
-    def __init__(self, cache: _Opener, client: Client, *, chance: Chance) -> None:
+    def __init__(self, cache: _Opener, client: Client, *, chance: Random) -> None:
         self._cache = cache
         self._client = client
         self._chance = chance

@@ -1,228 +1,343 @@
-"""What a reflector does next: list, watch, wait, as a pure state machine.
-
-::
-
-    Empty ──> Syncing ──────────────┐        a streaming list, where the server has one
-      │          │ not supported    │
-      └─────> Listing ──────────────┴──> Watching ──> Watching ...
-                 ^                           │ any end but a clean one
-                 └──────── BackingOff <──────┘
-                                             any ──> Stopped
-
-:func:`advance` takes what is remembered and what happened, and answers what is remembered from now on and what to
-do. It reads no clock, draws no number and does no I/O: chance comes in as a number, and :mod:`.driver` acts.
-
-Three counters govern the waits. What cost the server work and failed (a refusal, a list that broke off) is repeated
-ever more slowly, and so is a list that no watch worth the name followed. A connection that was refused or broke and a
-watch that was closed early are tried again within seconds, because a server that was away is to be noticed soon, and
-one that starts has little work with it. A counter starts again once what it counts works again.
-"""
+"""Does what the state machine of :mod:`.reflector` says, against a real server."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import asyncio
 
-from fivespot.runtime.client import WatchEnd
-from fivespot.runtime.errors import (
-    ApiError,
-    BadRequestError,
-    BrokenStreamError,
-    ConnectError,
-    DeadlineError,
-    GoneError,
-    InvalidError,
-    MethodNotAllowedError,
-    NotFoundError,
-    TransportError,
-    UnsupportedMediaError,
-)
+import msgspec
+import structlog
 
-from .course import (
+from fivespot.runtime.client import Client, Watch, WatchEnd, WatchEnded
+from fivespot.runtime.clock import Clock, Random
+from fivespot.runtime.errors import ApiError, ProtocolError, TransportError
+from fivespot.runtime.objects import Key, WireMeta, decode_meta, head_of, parse_version
+from fivespot.runtime.telemetry import LogLimiter
+
+from .reflector_state import (
     BackingOff,
     Begin,
     Commit,
     Course,
-    Empty,
+    Effect,
+    Event,
     FetchPage,
     Follow,
-    Happening,
     InitialEnd,
+    KindChanged,
     ListFailed,
-    Listing,
-    Nudged,
     OpenWatch,
     PageRead,
     Rest,
-    Rested,
-    Step,
-    StopAsked,
-    Stopped,
     StreamStalled,
-    Syncing,
-    Watching,
+    TimerFired,
     WatchOver,
+    step,
 )
-from .settings import ReflectorSettings
+from .shared_informer import SharedInformer
+from .yield_budget import YieldBudget
 
-__all__ = ["advance", "backoff"]
+__all__ = ["Reflector"]
 
-_NO_STREAM = (BadRequestError, InvalidError, MethodNotAllowedError, UnsupportedMediaError)
-_PATIENCE = 4.0
-_CONNECTION = frozenset({WatchEnd.BROKEN, WatchEnd.IDLE})
-"""Ends that say something of the connection only."""
+_log = structlog.get_logger(__name__)
+
+_ORDINARY = frozenset({WatchEnd.CLEAN, WatchEnd.EXPIRED})
+"""Ends that are part of the protocol."""
+_LOG_INTERVAL = 300.0
+"""Seconds between two records of one kind of failure while it lasts."""
+_INITIAL_END = "k8s.io/initial-events-end"
 
 
-def advance(course: Course, event: Happening, settings: ReflectorSettings, chance: float) -> Step:
-    """One transition.
+class Reflector:
+    """Keeps one store in step with the server until it is cancelled.
 
-    :param chance: a number in [0, 1) for jitter.
-    :returns: the new course, and what to do in this order; only the last takes time, and what comes of it is the
-        next happening. Nothing to do means stopped.
+    :param no_streaming: resources for which streaming lists have failed; shared by all drivers of a cache.
     """
-    state = course.state
-    match event:
-        case StopAsked():
-            return replace(course, state=Stopped()), ()
-        case Begin() if isinstance(state, Empty):
-            return _list(course)
-        case PageRead() if isinstance(state, Listing):
-            return _page(course, state, event)
-        case ListFailed() if isinstance(state, Listing):
-            return _list_failed(course, state, event.error, settings, chance)
-        case InitialEnd() if isinstance(state, Syncing):
-            watching = replace(course, state=Watching(), version=event.version, barren=0, stream_failures=0, misses=0)
-            return watching, (Commit(event.version), Follow())
-        case StreamStalled() if isinstance(state, Syncing):
-            return _list(replace(course, streaming=False))
-        case WatchOver() if isinstance(state, Syncing):
-            return _stream_over(course, event, settings, chance)
-        case WatchOver() if isinstance(state, Watching):
-            return _watch_over(course, event, settings, chance)
-        case Rested() if isinstance(state, BackingOff):
-            return _list(course) if state.relist else _watch(course, course.version)
-        case Nudged() if isinstance(state, BackingOff):
-            return _list(replace(course, failures=0, misses=0))
-        case _:
-            raise AssertionError(f"{event} cannot happen in {state}")
+
+    def __init__(
+        self, client: Client, shared: SharedInformer, *, clock: Clock, chance: Random, no_streaming: set[str]
+    ) -> None:
+        self._client = client
+        self._shared = shared
+        self._settings = shared.settings
+        self._clock = clock
+        self._chance = chance
+        self._no_streaming = no_streaming
+        self._annotations = shared.projection.annotations
+        self._burst = YieldBudget(shared.settings.burst_events, shared.settings.burst_seconds)
+        self._limiter = LogLimiter(_LOG_INTERVAL)
+        self._watch: Watch | None = None
+        self._following: asyncio.Timeout | None = None
+        self._opened_at = 0.0
+        self._received = 0
+
+    async def run(self) -> None:
+        shared = self._shared
+        streaming = self._settings.streaming and shared.resource.qualified not in self._no_streaming
+        course = Course(streaming=streaming)
+        happening: Event | None = Begin()
+        try:
+            while happening is not None:
+                before = course
+                course, effects = step(course, happening, self._settings, self._chance.random())
+                self._note(before, course, happening)
+                happening = None
+                for effect in effects:
+                    happening = await self._do(effect)
+        finally:
+            shared.state = "stopped"
+            shared.store.abandon()
+            await self._close()
+
+    def reconnect(self) -> None:
+        """Give up the connection of the watch that is followed, if one is, and resume on another."""
+        following = self._following
+        # One that is ending by itself, or was told already, is left alone.
+        if following is not None and following.when() is None:
+            following.reschedule(self._clock.monotonic())
+
+    async def _do(self, effect: Effect) -> Event | None:
+        match effect:
+            case FetchPage(token):
+                return await self._fetch_page(token)
+            case OpenWatch(None):
+                return await self._stream()
+            case OpenWatch(version):
+                return await self._open(version) or await self._follow()
+            case Follow():
+                return await self._follow()
+            case Commit(version):
+                self._recovered()
+                await self._shared.swap(version)
+                return None
+            case Rest(seconds, until_served):
+                return await self._rest(seconds, until_served)
+
+    # Lists
+
+    async def _fetch_page(self, token: str) -> Event:
+        shared = self._shared
+        if not token:
+            shared.nudged.clear()
+            shared.store.begin()
+        try:
+            page = await self._client.page(
+                shared.resource,
+                shared.namespace,
+                selector=shared.selector,
+                metadata_only=shared.projection.metadata_only,
+                limit=self._settings.page_size,
+                continue_token=token,
+                # The newest state, not what some server's cache has: a list must show all that is confirmed.
+                version=None,
+                match=None,
+            )
+            version = parse_version(page.version)
+            if token and page.continue_token == token:
+                raise ProtocolError(f"list {shared.resource.qualified}: the same continue token came twice")
+            for item in page.items:
+                self._stage(item)
+                await self._breathe()
+        except (ApiError, TransportError, ProtocolError) as error:
+            return ListFailed(error)
+        return PageRead(version, page.continue_token)
+
+    def _stage(self, raw: bytes | msgspec.Raw, meta: WireMeta | None = None) -> None:
+        staging = self._shared.store.staging
+        meta = meta or decode_meta(raw)
+        head = head_of(meta, self._annotations)
+        if not staging.reuse(head):
+            staging.put(Key(head.namespace, head.name), self._shared.make(raw, head, meta))
+
+    async def _stream(self) -> Event:
+        """A streaming list: all objects as events, then a bookmark that says so (KEP-3157)."""
+        shared = self._shared
+        shared.nudged.clear()
+        shared.store.begin()
+        refused = await self._open(None)
+        if refused is not None:
+            return refused
+        try:
+            async with asyncio.timeout(self._settings.stream_quiet) as limit:
+                return await self._read_initial(limit)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            await self._close()
+            return StreamStalled()
+
+    async def _read_initial(self, limit: asyncio.Timeout) -> Event:
+        shared, watch = self._shared, self._watch
+        assert watch is not None
+        extended = self._opened_at
+        end = self._opened_at + self._settings.stream_total
+        try:
+            while True:
+                event = await watch.next()
+                self._received += 1
+                if event.type == "BOOKMARK":
+                    version, initial_end = _read_bookmark(event.object)
+                    if initial_end:
+                        return InitialEnd(version)
+                elif event.type == "DELETED":
+                    head = event.head()
+                    shared.store.staging.drop(Key(head.namespace, head.name))
+                else:
+                    self._stage(event.object, event.meta)
+                await self._breathe()
+                now = self._clock.monotonic()
+                if now - extended > 1.0:
+                    extended = now
+                    limit.reschedule(min(now + self._settings.stream_quiet, end))
+        except WatchEnded as ended:
+            return await self._over(ended.reason, ended)
+        except ProtocolError as error:
+            return await self._over(WatchEnd.GARBAGE, error)
+
+    # Watches
+
+    async def _open(self, version: int | None) -> Event | None:
+        """Open a watch; None if it is open."""
+        shared = self._shared
+        self._received = 0
+        self._opened_at = self._clock.monotonic()
+        shared.nudged.clear()
+        try:
+            self._watch = await self._client.watch(
+                shared.resource,
+                shared.namespace,
+                selector=shared.selector,
+                metadata_only=shared.projection.metadata_only,
+                version="" if version is None else str(version),
+                initial_events=version is None,
+                server_timeout=self._chance.uniform(*self._settings.watch_timeout),
+            )
+        except WatchEnded as ended:
+            return await self._over(ended.reason, ended, opened=False)
+        self._opened_at = shared.last_activity = self._clock.monotonic()
+        shared.watches += 1
+        if version is not None:
+            self._recovered()
+        return None
+
+    async def _follow(self) -> Event:
+        try:
+            async with asyncio.timeout(None) as self._following:
+                return await self._read_events()
+        except TimeoutError:
+            if self._following is None or not self._following.expired():
+                raise
+            return await self._over(WatchEnd.BROKEN, TransportError("the connection was given up"))
+        finally:
+            self._following = None
+
+    async def _read_events(self) -> Event:
+        shared, watch, annotations = self._shared, self._watch, self._annotations
+        assert watch is not None
+        store = shared.store
+        try:
+            while True:
+                event = await watch.next()
+                self._received += 1
+                kind = event.type
+                if kind == "BOOKMARK":
+                    store.reach(_read_bookmark(event.object)[0])
+                else:
+                    head = event.head(annotations)
+                    if kind == "DELETED":
+                        shared.dispatch(store.remove(shared.make(event.object, head, event.meta)))
+                    else:
+                        key = store.admit(head)
+                        if key is not None:
+                            shared.dispatch(store.put(key, shared.make(event.object, head, event.meta)))
+                now = shared.last_activity = self._clock.monotonic()
+                if self._burst.over(now):
+                    await asyncio.sleep(0)
+        except WatchEnded as ended:
+            return await self._over(ended.reason, ended)
+        except ProtocolError as error:
+            # A DELETED that cannot be read would leave its object here for ever: only a list can tell.
+            return await self._over(WatchEnd.GARBAGE, error)
+
+    async def _over(self, end: WatchEnd, error: Exception, *, opened: bool = True) -> WatchOver:
+        await self._close()
+        lasted = self._clock.monotonic() - self._opened_at if opened else 0.0
+        said = error.error if isinstance(error, WatchEnded) and error.error is not None else error
+        return WatchOver(end, said, self._received, lasted, self._shared.store.version, opened)
+
+    async def _close(self) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            await watch.close()
+
+    # Waiting
+
+    async def _breathe(self) -> None:
+        """Let other tasks run if it is time."""
+        now = self._shared.last_activity = self._clock.monotonic()
+        if self._burst.over(now):
+            await asyncio.sleep(0)
+
+    async def _rest(self, seconds: float, until_served: bool) -> Event:
+        self._shared.store.abandon()
+        if not until_served:
+            await asyncio.sleep(seconds)
+            return TimerFired()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._shared.nudged.wait()
+        except TimeoutError:
+            return TimerFired()
+        return KindChanged()
+
+    # What others see of it
+
+    def _note(self, before: Course, course: Course, happening: Event) -> None:
+        shared = self._shared
+        shared.state = course.state.label
+        if before.streaming and not course.streaming:
+            self._no_streaming.add(shared.resource.qualified)
+            _log.info("streaming list not usable, listing in pages from now on", informer=str(shared))
+        if not isinstance(course.state, BackingOff):
+            return
+        match happening:
+            case ListFailed(error):
+                text = f"{error}"
+            case WatchOver(end=end, error=error):
+                if end in _ORDINARY and course.failures + course.misses + course.relists == 1:
+                    # Only a row of them is a failure.
+                    return
+                text = f"{error}"
+            case _:
+                return
+        shared.failed(text)
+        kind = (type(error), getattr(error, "status", None), getattr(error, "reason", None))
+        held_back = self._limiter.allow(kind, self._clock.monotonic())
+        if held_back is not None:
+            # A resource that is not served (yet) is ordinary: its definition may come at any time.
+            level = _log.warning if course.state.served else _log.info
+            level("cannot read from the server", informer=str(shared), error=text, held_back=held_back)
+
+    def _recovered(self) -> None:
+        if self._shared.recovered():
+            _log.info("reading from the server again", informer=str(self._shared))
 
 
-def backoff(
-    count: int, settings: ReflectorSettings, chance: float, *, cap: float, retry_after: float | None = None
-) -> float:
-    """Seconds to wait after so many failures: between half and all of a ceiling that doubles up to the cap.
-
-    A time that the server asks for is a floor, stretched by up to half, so that a crowd does not return together. It is
-    taken at its word: the wait does not grow beyond four times that, however often it asks.
-    """
-    ceiling = min(cap, settings.backoff_base * 2.0 ** min(count - 1, 64))
-    if retry_after is None or retry_after <= 0:
-        return ceiling * (0.5 + chance / 2)
-    asked = min(retry_after, settings.retry_after_cap)
-    ceiling = min(ceiling, asked * _PATIENCE)
-    return max(ceiling * (0.5 + chance / 2), asked * (1 + chance / 2))
+class _BookmarkMeta(msgspec.Struct, gc=False, rename="camel"):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
 
 
-def _list(course: Course) -> Step:
-    if course.streaming:
-        return replace(course, state=Syncing()), (OpenWatch(None),)
-    return replace(course, state=Listing()), (FetchPage(""),)
+class _Bookmark(msgspec.Struct, gc=False):
+    metadata: _BookmarkMeta
 
 
-def _watch(course: Course, version: int) -> Step:
-    return replace(course, state=Watching(), version=version), (OpenWatch(version),)
+_bookmark_decoder = msgspec.json.Decoder(_Bookmark)
 
 
-def _rest(course: Course, error: Exception | None, settings: ReflectorSettings, chance: float, *, relist: bool) -> Step:
-    """Wait after an attempt that the server worked on."""
-    served = not isinstance(error, NotFoundError)
-    failures = course.failures + 1
-    course = replace(course, state=BackingOff(relist or not served, served), failures=failures)
-    asked = error.retry_after if isinstance(error, ApiError) else None
-    seconds = backoff(failures, settings, chance, cap=settings.backoff_cap, retry_after=asked)
-    return course, (Rest(seconds, until_served=not served),)
-
-
-def _relist(course: Course, error: Exception | None, settings: ReflectorSettings, chance: float) -> Step:
-    """Wait for a list after a watch that cannot be resumed."""
-    relists = course.relists + 1
-    course = replace(course, state=BackingOff(relist=True), relists=relists, barren=0)
-    asked = error.retry_after if isinstance(error, ApiError) else None
-    return course, (Rest(backoff(relists, settings, chance, cap=settings.backoff_cap, retry_after=asked)),)
-
-
-def _reconnect(course: Course, settings: ReflectorSettings, chance: float, *, relist: bool) -> Step:
-    """Wait after an attempt that did not reach the server, or that ended early without a refusal."""
-    misses = course.misses + 1
-    # A server that was away has started anew: what it refused before is not held against it.
-    course = replace(course, state=BackingOff(relist), misses=misses, failures=0)
-    return course, (Rest(backoff(misses, settings, chance, cap=settings.connect_cap)),)
-
-
-def _unreached(error: Exception) -> bool:
-    """Whether a list failed before the server can have begun with it."""
-    if isinstance(error, ConnectError):
-        return True
-    return isinstance(error, TransportError) and not isinstance(error, DeadlineError | BrokenStreamError)
-
-
-def _page(course: Course, state: Listing, event: PageRead) -> Step:
-    # All pages of one list are of one version. Should a server say otherwise, the watch begins at the oldest:
-    # what it then tells twice is dropped as old news, while a gap would never be closed.
-    version = min(state.version, event.version) if state.version else event.version
-    if event.token:
-        return replace(course, state=Listing(event.token, version)), (FetchPage(event.token),)
-    course = replace(course, state=Watching(), version=version, barren=0, restarts=0, misses=0)
-    return course, (Commit(version), OpenWatch(version))
-
-
-def _list_failed(course: Course, state: Listing, error: Exception, settings: ReflectorSettings, chance: float) -> Step:
-    if state.token and isinstance(error, (GoneError, BadRequestError)):
-        # The continue token has expired, which happens to a list that is read slowly: begin again, at once the
-        # first time, since only this list is affected.
-        course = replace(course, restarts=course.restarts + 1)
-        if course.restarts == 1:
-            return replace(course, state=Listing()), (FetchPage(""),)
-    if _unreached(error):
-        return _reconnect(course, settings, chance, relist=True)
-    return _rest(course, error, settings, chance, relist=True)
-
-
-def _stream_over(course: Course, event: WatchOver, settings: ReflectorSettings, chance: float) -> Step:
-    if isinstance(event.error, _NO_STREAM):
-        return _list(replace(course, streaming=False))
-    if not event.opened and event.end in _CONNECTION:
-        return _reconnect(course, settings, chance, relist=True)
-    if event.opened:
-        broken = course.stream_failures + 1
-        course = replace(course, stream_failures=broken, streaming=course.streaming and broken < settings.stream_tries)
-    return _rest(course, event.error, settings, chance, relist=True)
-
-
-def _watch_over(course: Course, event: WatchOver, settings: ReflectorSettings, chance: float) -> Step:
-    lost = event.end in {WatchEnd.EXPIRED, WatchEnd.GARBAGE} or isinstance(event.error, _NO_STREAM)
-    course = replace(course, version=event.version)
-    if event.opened:
-        course = _credit(course, event, settings, lost=lost)
-    if lost or course.barren >= settings.barren_limit:
-        return _relist(course, event.error, settings, chance)
-    if event.end is WatchEnd.CLEAN and event.lasted >= settings.short_watch:
-        return _watch(course, event.version)
-    if event.end is WatchEnd.CLEAN or event.end in _CONNECTION:
-        return _reconnect(course, settings, chance, relist=False)
-    return _rest(course, event.error, settings, chance, relist=False)
-
-
-def _credit(course: Course, event: WatchOver, settings: ReflectorSettings, *, lost: bool) -> Course:
-    """What a watch that was open says of the failures before it."""
-    steady = event.lasted >= settings.steady_after
-    # A list is dear: only a watch that went on from it shows that it was worth it.
-    went_on = event.lasted >= settings.healthy_after if lost else steady or event.received > 0
-    # One that the server closes early each time may well bring something each time.
-    reached = steady or (event.received > 0 and event.end is not WatchEnd.CLEAN)
-    return replace(
-        course,
-        failures=0,
-        misses=0 if reached else course.misses,
-        relists=0 if went_on else course.relists,
-        barren=0 if event.received else course.barren + 1,
-    )
+def _read_bookmark(raw: bytes) -> tuple[int, bool]:
+    """The version of a bookmark, and whether it ends the initial events of a streaming list."""
+    try:
+        meta = _bookmark_decoder.decode(raw).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProtocolError(f"a bookmark that cannot be read: {error}") from error
+    return parse_version(meta.resource_version), (meta.annotations or {}).get(_INITIAL_END) == "true"

@@ -10,16 +10,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .client import Client
-from .decode import Page
 from .discovery import Discovery, GroupServed
-from .reading import REQUEST_LIMITS, WATCH_LIMITS
+from .dry_run import DryRunTransport
+from .reader import REQUEST_LIMITS, WATCH_LIMITS
+from .responses import Page, Propagation, WriteObserver
 from .retry import NO_RETRY, Repeat, RetryPolicy
 from .transport import ByteStream, Limits, Request, Response, Transport
 from .watch import Watch, WatchEnd, WatchEnded, WatchEvent
-from .writes import Propagation, WriteObserver
 
 if TYPE_CHECKING:
-    from .connecting import Connection, connect
+    from .connection import Connection, connect
     from .http import HttpTransport
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Client",
     "Connection",
     "Discovery",
+    "DryRunTransport",
     "GroupServed",
     "HttpTransport",
     "Limits",
@@ -48,7 +49,7 @@ __all__ = [
     "connect",
 ]
 
-_LAZY = {"Connection": ".connecting", "HttpTransport": ".http", "connect": ".connecting"}
+_LAZY = {"Connection": ".connection", "HttpTransport": ".http", "connect": ".connection"}
 
 
 if not TYPE_CHECKING:  # or type checkers would take every misspelt name for Any

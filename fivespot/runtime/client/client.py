@@ -8,17 +8,16 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from fivespot.runtime.clock import Chance, Clock
+from fivespot.runtime.clock import Clock, Random
 from fivespot.runtime.objects import Key, Object, Patch, Resource
 from fivespot.runtime.telemetry import NULL_TRACER, Tracer
 
-from .building import accepting, delete_request, encode_body, names
-from .decode import decode_answer, decode_status
-from .reading import REQUEST_LIMITS, WATCH_LIMITS, Reader
+from .reader import REQUEST_LIMITS, WATCH_LIMITS, Reader
+from .requests import accepting, delete_request, encode_body, names
+from .responses import Propagation, WriteObserver, decode_answer, decode_status, is_kind, is_removed
 from .retry import Repeat, RetryPolicy
-from .sending import Sender, succeeded
+from .sender import Sender, succeeded
 from .transport import Limits, Request, Response, Transport
-from .writes import Propagation, WriteObserver, is_kind, is_removed
 
 __all__ = ["Client"]
 
@@ -54,7 +53,7 @@ class Client(Reader):
         *,
         field_manager: str = "fivespot",
         clock: Clock,
-        chance: Chance,
+        chance: Random,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
         request_limits: Limits = REQUEST_LIMITS,
         watch_limits: Limits = WATCH_LIMITS,

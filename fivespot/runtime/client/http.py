@@ -15,9 +15,9 @@ from yarl import URL
 from fivespot.runtime.errors import BrokenStreamError, ConfigError, ConnectError, DeadlineError, TransportError
 
 from .auth import Access, Credentials
+from .http_errors import FAILURES, ConnectDeadlineError, answer_headers, client_timeout, translated
 from .lines import LineStream
 from .pool import Pool, Pools
-from .translating import FAILURES, ConnectDeadlineError, answer_headers, client_timeout, translated
 from .transport import ByteStream, Request, Response
 
 __all__ = ["ConnectDeadlineError", "HttpTransport"]

@@ -13,6 +13,7 @@ import binascii
 import hashlib
 import json
 import logging
+import re
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
@@ -30,25 +31,80 @@ from kubernetes_asyncio.config import ConfigException, kube_config
 from fivespot.runtime.errors import ConfigError
 
 from .auth import Access, digest_files
-from .decode import one_line
-from .impersonation import impersonation_headers
-from .oidc import VerifyingLoader
+from .auth_plugins import VerifyingLoader
 from .proxy import check_proxy
+from .responses import one_line
 from .tls import client_context, not_after
 
-__all__ = ["load_kubeconfig"]
+__all__ = ["impersonation_headers", "load_kubeconfig"]
+
+_NEEDS_ESCAPE: Final = re.compile(rb"[^0-9A-Za-z!#$&'*+.^_`|~-]")
+
+"""Bytes that a header's name cannot hold (RFC 9110, 5.6.2), and the escape character itself."""
+
+
+def impersonation_headers(user: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The headers for the user section of a kubeconfig; none if it does not impersonate.
+
+    :raises ConfigError: a field has the wrong type, cannot stand in a header, or misses ``as`` beside it.
+    """
+    name, uid = _text(user, "as"), _text(user, "as-uid")
+    groups = _texts(user.get("as-groups"), "as-groups")
+    extra = user.get("as-user-extra") or {}
+    if not isinstance(extra, dict):
+        raise ConfigError("as-user-extra is not a mapping of names to lists of texts")
+    if not name:
+        if uid or groups or extra:
+            raise ConfigError("as-uid, as-groups and as-user-extra need the name of a user in as")
+        return ()
+    headers = [("Impersonate-User", name)]
+    if uid:
+        headers.append(("Impersonate-Uid", uid))
+    headers += [("Impersonate-Group", group) for group in groups]
+    for key, values in extra.items():
+        header = f"Impersonate-Extra-{_escaped(str(key))}"
+        headers += [(header, value) for value in _texts(values, f"as-user-extra.{key}")]
+    return tuple(headers)
+
+
+def _text(user: Mapping[str, Any], field: str) -> str:
+    value = user.get(field)
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not value.isprintable():
+        raise ConfigError(f"{field} is not a text of one line")
+    return value
+
+
+def _texts(values: Any, field: str) -> list[str]:
+    if values is None:
+        return []
+    if not isinstance(values, list) or not all(isinstance(value, str) and value.isprintable() for value in values):
+        raise ConfigError(f"{field} is not a list of texts of one line")
+    return list(values)
+
+
+def _escaped(key: str) -> str:
+    return _NEEDS_ESCAPE.sub(lambda found: b"%%%02X" % found[0][0], key.encode()).decode()
+
 
 _PLUGIN_SECONDS: Final = 60.0
+
 """For an exec plugin or an identity provider to answer: some plugins ask a person."""
+
 _PATHS: Final = {
     "cluster": ("certificate-authority",),
     "user": ("client-certificate", "client-key", "tokenFile"),
 }
+
 _SECRETS: Final = frozenset(
     {"token", "password", "client-key-data", "id-token", "refresh-token", "access-token", "client-secret", "value"}
 )
+
 _SHORTEST_SECRET: Final = 6
+
 """Anything shorter protects nothing, and blanking it out would make messages unreadable."""
+
 _MALFORMED: Final = (
     ConfigException,
     LookupError,
@@ -59,6 +115,7 @@ _MALFORMED: Final = (
     OSError,
     aiohttp.ClientError,
 )
+
 """What kubernetes_asyncio's loader raises for content that it does not expect."""
 
 # The library remembers its files of inline keys in a module variable, which two threads must not change at once.
@@ -113,9 +170,6 @@ def load_kubeconfig(
         ) from error
     except _MALFORMED as error:
         raise ConfigError(f"{selected.source}: {_explain(error, selected)}") from error
-
-
-# -- which files, which context --------------------------------------------------------------------------------------
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -204,9 +258,6 @@ def _absolute(kind: str, section: dict[str, Any], file: Path) -> dict[str, Any]:
 def _files(selected: _Selected) -> list[Path]:
     sections = (("cluster", selected.cluster), ("user", selected.user))
     return [Path(section[name]) for kind, section in sections for name in _PATHS[kind] if name in section]
-
-
-# -- what is in it ---------------------------------------------------------------------------------------------------
 
 
 def _load(selected: _Selected, now: datetime, files: tuple[Path, ...], digest: bytes, folder: str) -> Access:

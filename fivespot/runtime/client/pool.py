@@ -60,7 +60,7 @@ class Pool:
             connector=connector,
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
-            # Reading proxy variables and netrc on every request would block the loop; see connecting.py.
+            # Reading proxy variables and netrc on every request would block the loop; see connection.py.
             trust_env=False,
             max_line_size=_HEADER_LIMIT,
             max_field_size=_HEADER_LIMIT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from fivespot.runtime.clock import Chance
+from fivespot.runtime.clock import Random
 from fivespot.runtime.errors import ApiError, ConnectError, DeadlineError, FivespotError, TransportError
 
 __all__ = ["NO_RETRY", "Repeat", "RetryPolicy"]
@@ -42,7 +42,7 @@ class RetryPolicy:
     cap: float = 10.0
     jitter: float = 0.5
 
-    def delay(self, attempt: int, error: FivespotError, chance: Chance, repeat: Repeat = Repeat.ALWAYS) -> float | None:
+    def delay(self, attempt: int, error: FivespotError, chance: Random, repeat: Repeat = Repeat.ALWAYS) -> float | None:
         """Seconds until the next attempt, or None to give up.
 
         :param attempt: how often the request has been sent, at least 1.

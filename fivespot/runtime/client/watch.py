@@ -18,7 +18,7 @@ from fivespot.runtime.errors import (
 )
 from fivespot.runtime.objects import Head, WireMeta, decode_meta, head_of
 
-from .decode import decode_status, one_line, status_error
+from .responses import decode_status, one_line, status_error
 from .transport import ByteStream
 
 __all__ = ["Watch", "WatchEnd", "WatchEnded", "WatchEvent", "refused"]

@@ -4,18 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .context import ControllerFactory, ControllerSettings, ManagerContext
-from .plans import PlanBook
+from .debug import PlanBook
 
 if TYPE_CHECKING:
-    from .assembling import assemble
     from .election import Election, ElectionSettings
-    from .health import Check, Connectivity, Health, Report
+    from .endpoints import Serving, ServingSettings
+    from .entrypoint import assemble, open_manager, run
+    from .health import Check, Connectivity, Health, HealthReport
     from .lease import ElectionTimings
-    from .lifetime import Lifetime, MemberEndedError, leaf_error
     from .manager import Manager, ManagerSettings
-    from .readonly import ReadOnlyTransport
-    from .running import open_manager, run
-    from .serving import Serving, ServingSettings
+    from .runnable_group import MemberEndedError, RunnableGroup, leaf_error
 
 __all__ = [
     "Check",
@@ -26,14 +24,13 @@ __all__ = [
     "ElectionSettings",
     "ElectionTimings",
     "Health",
-    "Lifetime",
+    "HealthReport",
     "Manager",
     "ManagerContext",
     "ManagerSettings",
     "MemberEndedError",
     "PlanBook",
-    "ReadOnlyTransport",
-    "Report",
+    "RunnableGroup",
     "Serving",
     "ServingSettings",
     "assemble",
@@ -49,18 +46,17 @@ _HOME = {
     "ElectionSettings": ".election",
     "ElectionTimings": ".lease",
     "Health": ".health",
-    "Lifetime": ".lifetime",
+    "RunnableGroup": ".runnable_group",
     "Manager": ".manager",
     "ManagerSettings": ".manager",
-    "MemberEndedError": ".lifetime",
-    "ReadOnlyTransport": ".readonly",
-    "Report": ".health",
-    "Serving": ".serving",
-    "ServingSettings": ".serving",
-    "assemble": ".assembling",
-    "leaf_error": ".lifetime",
-    "open_manager": ".running",
-    "run": ".running",
+    "MemberEndedError": ".runnable_group",
+    "HealthReport": ".health",
+    "Serving": ".endpoints",
+    "ServingSettings": ".endpoints",
+    "assemble": ".entrypoint",
+    "leaf_error": ".runnable_group",
+    "open_manager": ".entrypoint",
+    "run": ".entrypoint",
 }
 
 

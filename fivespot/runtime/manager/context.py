@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from fivespot.runtime.clock import Chance, Clock, Offload
+from fivespot.runtime.clock import Clock, Offload, Random
 from fivespot.runtime.telemetry import NULL_TRACER, Tracer
 
-from .plans import PlanBook
+from .debug import PlanBook
 
 if TYPE_CHECKING:
     from fivespot.runtime.cache import Cache
@@ -49,7 +49,7 @@ class ManagerContext:
     client: Client
     cache: Cache
     clock: Clock
-    chance: Chance
+    chance: Random
     offload: Offload
     metrics: Metrics
     events: EventRecorder

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from fivespot.runtime.clock import Chance, Clock
+from fivespot.runtime.clock import Clock, Random
 from fivespot.runtime.errors import (
     AlreadyExistsError,
     ApiError,
@@ -24,7 +24,7 @@ from fivespot.runtime.objects import Key, Object, Resource
 from fivespot.runtime.telemetry.logs import LogLimiter
 
 from .lease import Candidate, ElectionTimings, claim, micro_time, read_lease, released
-from .lifetime import Lifetime
+from .runnable_group import RunnableGroup
 
 __all__ = ["LEASES", "Election", "ElectionSettings", "LeaseClient", "Work"]
 
@@ -99,7 +99,7 @@ class Election:
         settings: ElectionSettings,
         *,
         clock: Clock,
-        chance: Chance,
+        chance: Random,
         grace: float = 30.0,
         on_change: Callable[[bool], None] = lambda leading: None,
         on_silence: Callable[[], None] = lambda: None,
@@ -234,7 +234,7 @@ class Election:
 
     async def _lead(self, work: Work) -> None:
         lost = asyncio.Event()
-        term = Lifetime(clock=self._clock, grace=self._grace)
+        term = RunnableGroup(clock=self._clock, grace=self._grace)
         # Renewal is the first stage, so that it goes on while the work winds down.
         term.spawn("lease renewal", lambda: self._renew(lost), may_end=True)
         term.next_stage()

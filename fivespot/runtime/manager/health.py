@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["Check", "Connectivity", "Health", "Report"]
+__all__ = ["Check", "Connectivity", "Health", "HealthReport"]
 
 Check: TypeAlias = Callable[[], str]
 """Answers why something is not well, in one line; "" when it is. Called on the loop, so it must not wait."""
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class HealthReport:
     """Outcome of all checks of one kind, by name, in the order they were added; "" is well."""
 
     checks: Mapping[str, str]
@@ -49,13 +49,13 @@ class Health:
     def add_readiness(self, name: str, check: Check) -> None:
         self._ready[name] = check
 
-    def live(self) -> Report:
+    def live(self) -> HealthReport:
         # That this runs at all is the proof that the loop does.
-        return Report({"loop": "", **{name: check() for name, check in self._live.items()}})
+        return HealthReport({"loop": "", **{name: check() for name, check in self._live.items()}})
 
-    def ready(self) -> Report:
+    def ready(self) -> HealthReport:
         stopping = {"running": "the manager is stopping"} if self.stopping else {}
-        return Report({**stopping, **{name: check() for name, check in self._ready.items()}})
+        return HealthReport({**stopping, **{name: check() for name, check in self._ready.items()}})
 
 
 class Connectivity:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from . import debug
-from .collecting import CollectorPolicy
 from .context import ControllerFactory, ManagerContext
 from .election import Election, ElectionSettings
+from .endpoints import DebugView, Serving, ServingSettings
+from .gc_policy import CollectorPolicy
 from .health import Connectivity, Health
-from .lifetime import Lifetime
-from .serving import DebugView, Serving, ServingSettings
+from .runnable_group import RunnableGroup
 
 if TYPE_CHECKING:
     from fivespot.runtime.reconcile import Controller
@@ -99,7 +99,7 @@ class Manager:
         self._factories: list[ControllerFactory] = []
         self._runnables: list[_Runnable] = []
         self._connectivity = connectivity or Connectivity("")
-        self._lifetime = Lifetime(clock=context.clock, grace=self.settings.grace)
+        self._lifetime = RunnableGroup(clock=context.clock, grace=self.settings.grace)
         self._collector: CollectorPolicy | None = None
         self._election: Election | None = None
         if self.settings.election is not None:

@@ -1,12 +1,22 @@
 """Objects of the Kubernetes API as the runtime handles them: names, heads, bytes, patches and conditions."""
 
 from .conditions import Condition, ConditionStatus, find_condition, rfc3339, set_conditions
-from .head import Head, OwnerReference, WireMeta, decode_head, decode_meta, head_of, parse_version
-from .object import Change, ChangeType, Object
+from .object import (
+    Change,
+    ChangeType,
+    Head,
+    Object,
+    OwnerReference,
+    WireMeta,
+    decode_head,
+    decode_meta,
+    head_of,
+    parse_version,
+    share,
+)
 from .patch import Patch, finalizer_patch, json_patch, merge_diff, merge_patch
 from .resource import GroupKind, Key, Resource, group_of, version_of
 from .selection import EVERYTHING, FULL, METADATA, Projection, Selector, exact
-from .words import share
 
 __all__ = [
     "EVERYTHING",

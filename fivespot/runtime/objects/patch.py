@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from .head import Head
+from .object import Head
 
 __all__ = ["Patch", "finalizer_patch", "json_patch", "merge_diff", "merge_patch"]
 

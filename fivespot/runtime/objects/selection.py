@@ -10,7 +10,7 @@ import msgspec
 
 from fivespot.runtime.errors import ProtocolError
 
-from .head import WireMeta
+from .object import WireMeta
 
 __all__ = ["EVERYTHING", "FULL", "METADATA", "Projection", "Selector", "exact"]
 

@@ -1,13 +1,20 @@
 """Controllers: from changes to keys, from keys to runs of a reconciler."""
 
-from .context import reconcile_id
-from .controller import Controller
+from .controller import Controller, ControllerMetrics
 from .finalizers import ensure_finalizer, remove_finalizer
-from .mappers import Mapper, by_label, itself, owner_of
-from .metrics import ControllerMetrics
-from .predicates import Predicate, all_of, any_of, generation_or_metadata_changed, not_own
-from .result import DONE, Reconciler, Result
+from .reconciler import DONE, Reconciler, Result, reconcile_id
 from .sources import InformerSource, KindSource, Source
+from .triggers import (
+    Mapper,
+    Predicate,
+    all_of,
+    any_of,
+    by_label,
+    enqueue_self,
+    generation_or_metadata_changed,
+    not_own,
+    owner_of,
+)
 
 __all__ = [
     "DONE",
@@ -23,9 +30,9 @@ __all__ = [
     "all_of",
     "any_of",
     "by_label",
+    "enqueue_self",
     "ensure_finalizer",
     "generation_or_metadata_changed",
-    "itself",
     "not_own",
     "owner_of",
     "reconcile_id",

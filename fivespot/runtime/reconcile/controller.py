@@ -1,15 +1,16 @@
-"""A controller: sources on one side, a reconciler on the other, a work queue in between."""
+"""What a controller tells about its runs, as a seam for whoever exports it."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 from collections.abc import Callable
+from typing import Protocol
 
 import structlog
 
 from fivespot.runtime.cache import KindState
-from fivespot.runtime.clock import Chance, Clock
+from fivespot.runtime.clock import Clock, Random
 from fivespot.runtime.errors import (
     ApiError,
     ConflictError,
@@ -22,14 +23,35 @@ from fivespot.runtime.objects import Change, GroupKind, Key, Resource
 from fivespot.runtime.telemetry import NULL_TRACER, Tracer
 from fivespot.runtime.workqueue import Backoff, QueueMetrics, WorkQueue
 
-from .context import new_reconcile_id, reconcile_id
-from .mappers import Mapper, itself
-from .metrics import ControllerMetrics
-from .predicates import Predicate
-from .result import Reconciler, Result
+from .reconciler import Reconciler, Result, new_reconcile_id, reconcile_id
 from .sources import InformerSource, KindSource, Source, SourceInformer, SourceKinds
+from .triggers import Mapper, Predicate, enqueue_self
 
-__all__ = ["Controller"]
+__all__ = ["Controller", "ControllerMetrics"]
+
+
+class ControllerMetrics(Protocol):
+    """Receives what happens in one controller, with the meaning of controller-runtime's metrics.
+
+    All methods are called on the loop, must not block and must not raise.
+    """
+
+    def result(self, result: str, seconds: float, /) -> None:
+        """A run ended after so many seconds (``controller_runtime_reconcile_total``, ``_time_seconds``).
+
+        ``success``, ``requeue_after``, ``requeue``, ``error`` or ``terminal`` (an error that is not retried). A run
+        that is cancelled because the controller stops has no result.
+        """
+        ...
+
+    def active(self, change: int, /) -> None:
+        """A worker became busy (+1) or free (-1) (``controller_runtime_active_workers``)."""
+        ...
+
+    def workers(self, count: int, /) -> None:
+        """How many runs there may be at a time (``controller_runtime_max_concurrent_reconciles``)."""
+        ...
+
 
 _log = structlog.get_logger(__name__)
 
@@ -68,7 +90,7 @@ class Controller:
         reconciler: Reconciler,
         *,
         clock: Clock,
-        chance: Chance,
+        chance: Random,
         workers: int = 8,
         timeout: float = 120.0,
         backoff: Backoff | None = None,
@@ -101,7 +123,7 @@ class Controller:
     def watches(
         self,
         informer: SourceInformer,
-        mapper: Mapper = itself,
+        mapper: Mapper = enqueue_self,
         *,
         predicate: Predicate | None = None,
         gate: bool = True,
@@ -123,7 +145,7 @@ class Controller:
         kinds: SourceKinds,
         gk: GroupKind,
         open_: Callable[[Resource], SourceInformer],
-        mapper: Mapper = itself,
+        mapper: Mapper = enqueue_self,
         predicate: Predicate | None = None,
         *,
         gate: bool = True,

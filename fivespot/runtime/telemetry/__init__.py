@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .correlation import EventLimits, ObjectRef
     from .events import EventRecorder
     from .families import Buckets, Cell, CounterFamily, GaugeFamily, HistogramFamily, Reading
-    from .metrics import CONTENT_TYPE, ControllerMetrics, Metrics, QueueMetrics
+    from .metrics import CONTENT_TYPE, Metrics, PrometheusControllerMetrics, PrometheusQueueMetrics
     from .otel import OpenTelemetryTracer
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "NULL_TRACER",
     "Buckets",
     "Cell",
-    "ControllerMetrics",
     "CounterFamily",
     "EventLimits",
     "EventRecorder",
@@ -29,7 +28,8 @@ __all__ = [
     "Metrics",
     "ObjectRef",
     "OpenTelemetryTracer",
-    "QueueMetrics",
+    "PrometheusControllerMetrics",
+    "PrometheusQueueMetrics",
     "Reading",
     "Span",
     "Tracer",
@@ -41,7 +41,7 @@ _HOME = {
     "CONTENT_TYPE": "metrics",
     "Buckets": "families",
     "Cell": "families",
-    "ControllerMetrics": "metrics",
+    "PrometheusControllerMetrics": "metrics",
     "CounterFamily": "families",
     "EventLimits": "correlation",
     "EventRecorder": "events",
@@ -50,7 +50,7 @@ _HOME = {
     "Metrics": "metrics",
     "ObjectRef": "correlation",
     "OpenTelemetryTracer": "otel",
-    "QueueMetrics": "metrics",
+    "PrometheusQueueMetrics": "metrics",
     "Reading": "families",
 }
 

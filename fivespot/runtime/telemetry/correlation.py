@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
-__all__ = ["Correlator", "EventLimits", "EventType", "Fresh", "ObjectRef", "Outcome", "Record"]
+__all__ = ["Correlation", "Correlator", "EventLimits", "EventRecord", "EventType", "Fresh", "ObjectRef"]
 
 EventType = Literal["Normal", "Warning"]
 
@@ -73,7 +73,7 @@ class EventLimits:
     attempts: int = 5
 
 
-class Outcome(enum.Enum):
+class Correlation(enum.Enum):
     """What became of one event. The values of those that drop it are the ``reason`` label of the drop counter."""
 
     QUEUED = "queued"
@@ -96,7 +96,7 @@ class Fresh:
 
 
 @dataclass(slots=True, eq=False)
-class Record:
+class EventRecord:
     """One Event object, existing or to be created, and what of it the server knows.
 
     :ivar key: of the series it is; None for an event with a token, which is no series.
@@ -170,11 +170,11 @@ class Correlator:
     """Takes events in, gives out the records to write, at most as many as the limits allow."""
 
     limits: EventLimits = field(default_factory=EventLimits)
-    _series: OrderedDict[Hashable, Record] = field(default_factory=OrderedDict)
+    _series: OrderedDict[Hashable, EventRecord] = field(default_factory=OrderedDict)
     _similar: OrderedDict[Hashable, _Similar] = field(default_factory=OrderedDict)
     _buckets: OrderedDict[ObjectRef, _Bucket] = field(default_factory=OrderedDict)
     _once: OrderedDict[tuple[str, str], None] = field(default_factory=OrderedDict)
-    _heap: list[tuple[float, int, Record]] = field(default_factory=list)
+    _heap: list[tuple[float, int, EventRecord]] = field(default_factory=list)
     _sequence: int = 0
     _unwritten: int = 0
 
@@ -188,7 +188,7 @@ class Correlator:
         """Records that wait for their write; never above ``limits.pending``."""
         return len(self._heap)
 
-    def seen(self, event: Fresh, at: float, now: datetime, unique: Callable[[], str]) -> Outcome:
+    def seen(self, event: Fresh, at: float, now: datetime, unique: Callable[[], str]) -> Correlation:
         """Something happened.
 
         :param at: monotonic seconds. :param now: wall clock, for the object.
@@ -198,29 +198,29 @@ class Correlator:
             token = (event.regarding.uid or str(event.regarding), event.once)
             if token in self._once:
                 self._once.move_to_end(token)
-                return Outcome.REPEATED
+                return Correlation.REPEATED
             outcome = self._queue(event, None, event_name(event.regarding.name, _digest(*token)), at, now)
-            if outcome is Outcome.QUEUED:
+            if outcome is Correlation.QUEUED:
                 _remember(self._once, token, None, self.limits.remembered)
             return outcome
         if self._repeats(event, at, now):
-            return Outcome.COUNTED
+            return Correlation.COUNTED
         kind = (event.regarding, event.type, event.reason, event.action)
         similar = self._similar_to(kind, at)
         name = event_name(event.regarding.name, unique())
         if similar.told >= self.limits.similar:
             if self._repeats(kind, at, now):
-                return Outcome.COUNTED
+                return Correlation.COUNTED
             return self._queue(replace(event, message=_COMBINED + event.message), kind, name, at, now)
         outcome = self._queue(event, event, name, at, now)
-        similar.told += outcome is Outcome.QUEUED
+        similar.told += outcome is Correlation.QUEUED
         return outcome
 
     def next_due(self) -> float | None:
         """The instant of the earliest write, or None when nothing waits."""
         return self._heap[0][0] if self._heap else None
 
-    def take(self, at: float) -> Record | None:
+    def take(self, at: float) -> EventRecord | None:
         """A record whose write is due. Answer with :meth:`written`, :meth:`refused`, :meth:`vanished` or
         :meth:`failed`."""
         while self._heap and self._heap[0][0] <= at:
@@ -234,7 +234,7 @@ class Correlator:
             return record
         return None
 
-    def written(self, record: Record, count: int, at: float) -> None:
+    def written(self, record: EventRecord, count: int, at: float) -> None:
         """The server has the record with that count."""
         if not record.written:
             self._unwritten -= 1
@@ -243,7 +243,7 @@ class Correlator:
         if record.count > count and not record.event.once:
             self._schedule_repeat(record, at)
 
-    def failed(self, record: Record, at: float, delay: float) -> bool:
+    def failed(self, record: EventRecord, at: float, delay: float) -> bool:
         """The write failed in a way that another try may mend. False: the tries are used up, the record is dropped."""
         record.attempts += 1
         if record.attempts >= self.limits.attempts:
@@ -253,7 +253,7 @@ class Correlator:
         self._push(record, at + delay)
         return True
 
-    def refused(self, record: Record) -> None:
+    def refused(self, record: EventRecord) -> None:
         """The server will never take it: forget the record, so that a later event starts anew."""
         record.in_flight = False
         if not record.written:
@@ -263,7 +263,7 @@ class Correlator:
         elif self._series.get(record.key) is record:
             del self._series[record.key]
 
-    def vanished(self, record: Record, at: float, unique: str) -> None:
+    def vanished(self, record: EventRecord, at: float, unique: str) -> None:
         """The Event is gone (the server keeps events for an hour): the series goes on in a new object."""
         record.in_flight = False
         record.name = event_name(record.event.regarding.name, unique)
@@ -292,25 +292,25 @@ class Correlator:
             found.at = at
         return found
 
-    def _queue(self, event: Fresh, key: Hashable, name: str, at: float, now: datetime) -> Outcome:
+    def _queue(self, event: Fresh, key: Hashable, name: str, at: float, now: datetime) -> Correlation:
         if len(self._heap) >= self.limits.pending:
-            return Outcome.FULL
+            return Correlation.FULL
         if not self._spend(event.regarding, at):
-            return Outcome.SPAM
-        record = Record(event, key, name, now, now, at)
+            return Correlation.SPAM
+        record = EventRecord(event, key, name, now, now, at)
         self._unwritten += 1
         if key is not None:
             _remember(self._series, key, record, self.limits.remembered)
         self._push(record, at)
-        return Outcome.QUEUED
+        return Correlation.QUEUED
 
-    def _schedule_repeat(self, record: Record, at: float) -> None:
+    def _schedule_repeat(self, record: EventRecord, at: float) -> None:
         if record.waiting or record.in_flight or not record.written or len(self._heap) >= self.limits.pending:
             return
         wait = self.limits.settle if record.written == 1 else max(0.0, record.written_at + self.limits.heartbeat - at)
         self._push(record, at + wait)
 
-    def _push(self, record: Record, due: float) -> None:
+    def _push(self, record: EventRecord, due: float) -> None:
         self._sequence += 1
         record.waiting = True
         heapq.heappush(self._heap, (due, self._sequence, record))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import structlog
 from prometheus_async.aio import track_inprogress
 
-from fivespot.runtime.clock import Chance, Clock
+from fivespot.runtime.clock import Clock, Random
 from fivespot.runtime.errors import (
     AlreadyExistsError,
     ApiError,
@@ -23,7 +23,7 @@ from fivespot.runtime.errors import (
 )
 from fivespot.runtime.objects import Key, Object, Patch, Resource, merge_patch
 
-from .correlation import Correlator, EventLimits, EventType, Fresh, ObjectRef, Outcome, Record
+from .correlation import Correlation, Correlator, EventLimits, EventRecord, EventType, Fresh, ObjectRef
 from .logs import LogLimiter
 from .metrics import Metrics
 
@@ -77,7 +77,7 @@ class EventRecorder:
         controller: str,
         instance: str,
         clock: Clock,
-        chance: Chance,
+        chance: Random,
         metrics: Metrics,
         limits: EventLimits | None = None,
     ) -> None:
@@ -118,7 +118,7 @@ class EventRecorder:
         outcome = self._correlator.seen(fresh, self._clock.monotonic(), now, self._unique)
         if self._client is None:
             self._log_only(fresh, outcome)
-        elif outcome in {Outcome.SPAM, Outcome.FULL}:
+        elif outcome in {Correlation.SPAM, Correlation.FULL}:
             self._drop(outcome.value, fresh)
         else:
             self._wake.set()
@@ -152,7 +152,7 @@ class EventRecorder:
                 async with asyncio.timeout(wait):
                     await self._wake.wait()
 
-    async def _write(self, record: Record) -> None:
+    async def _write(self, record: EventRecord) -> None:
         count = record.count
         try:
             await track_inprogress(self._in_progress, self._send(record))
@@ -178,7 +178,7 @@ class EventRecorder:
             self._writes.inc()
             self._correlator.written(record, count, self._clock.monotonic())
 
-    async def _send(self, record: Record) -> None:
+    async def _send(self, record: EventRecord) -> None:
         if self._client is None:
             return
         if record.written:
@@ -188,11 +188,11 @@ class EventRecorder:
             body = record.body(self._controller, self._instance)
             await self._client.create(EVENTS, body, namespace=record.namespace)
 
-    def _log_only(self, event: Fresh, outcome: Outcome) -> None:
+    def _log_only(self, event: Fresh, outcome: Correlation) -> None:
         at = self._clock.monotonic()
         while (record := self._correlator.take(at)) is not None:
             self._correlator.written(record, record.count, at)
-        if outcome is Outcome.QUEUED:
+        if outcome is Correlation.QUEUED:
             where = f"{event.regarding.namespace}/{event.regarding.name}"
             _log.info(
                 "event, not written in a dry run",
@@ -203,13 +203,13 @@ class EventRecorder:
                 note=event.message,
             )
 
-    def _retry(self, record: Record, error: ApiError | TransportError) -> None:
+    def _retry(self, record: EventRecord, error: ApiError | TransportError) -> None:
         asked = getattr(error, "retry_after", None)
         delay = max(_FIRST_RETRY * 2**record.attempts * (1 + self._chance.random()), asked or 0.0)
         if not self._correlator.failed(record, self._clock.monotonic(), delay):
             self._drop("failed", record.event, error)
 
-    def _refuse(self, record: Record, why: str, error: ApiError, *, quiet: bool = False) -> None:
+    def _refuse(self, record: EventRecord, why: str, error: ApiError, *, quiet: bool = False) -> None:
         self._correlator.refused(record)
         self._drop(why, record.event, None if quiet else error)
 

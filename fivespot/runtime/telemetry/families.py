@@ -14,13 +14,22 @@ from typing import Generic, Protocol, TypeVar
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-__all__ = ["Buckets", "Cell", "CounterFamily", "Family", "GaugeFamily", "HistogramFamily", "Reading", "ReadingFamily"]
+__all__ = [
+    "Buckets",
+    "Cell",
+    "CounterFamily",
+    "GaugeFamily",
+    "HistogramFamily",
+    "MetricFamily",
+    "Reading",
+    "ReadingFamily",
+]
 
 Reading = tuple[tuple[str, ...], float]
 """The label values of one sample, in the family's order, and its value."""
 
 
-class Family(Protocol):
+class MetricFamily(Protocol):
     """What the registry asks of a family."""
 
     name: str

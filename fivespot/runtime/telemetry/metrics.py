@@ -12,11 +12,11 @@ from prometheus_client.registry import Collector
 
 from fivespot.runtime.clock import Offload
 from fivespot.runtime.objects import Resource
-from fivespot.runtime.workqueue.metrics import ObservableQueue
+from fivespot.runtime.workqueue.queue import ObservableQueue
 
-from .families import CounterFamily, Family, GaugeFamily, HistogramFamily, Reading, ReadingFamily
+from .families import CounterFamily, GaugeFamily, HistogramFamily, MetricFamily, Reading, ReadingFamily
 
-__all__ = ["CONTENT_TYPE", "ControllerMetrics", "InformerFacts", "Metrics", "QueueMetrics"]
+__all__ = ["CONTENT_TYPE", "InformerFacts", "Metrics", "PrometheusControllerMetrics", "PrometheusQueueMetrics"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The text format that :meth:`Metrics.render` writes (Prometheus exposition formats)."""
@@ -44,7 +44,7 @@ class InformerFacts(Protocol):
     def relists(self) -> int: ...
 
 
-class QueueMetrics:
+class PrometheusQueueMetrics:
     """Counts of one work queue, written by the queue as plain attributes."""
 
     __slots__ = ("_adds", "_queue", "_retries", "_waits", "_works")
@@ -91,7 +91,7 @@ class QueueMetrics:
         return max(self._queue.unfinished(), default=0) if self._queue is not None else 0
 
 
-class ControllerMetrics:
+class PrometheusControllerMetrics:
     """Counts of one controller's runs."""
 
     __slots__ = ("_active", "_errors", "_results", "_seconds", "_terminal", "_workers")
@@ -143,9 +143,9 @@ class Metrics:
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self.leading = True
-        self._families: dict[str, Family] = {}
-        self._queues: dict[str, QueueMetrics] = {}
-        self._controllers: dict[str, ControllerMetrics] = {}
+        self._families: dict[str, MetricFamily] = {}
+        self._queues: dict[str, PrometheusQueueMetrics] = {}
+        self._controllers: dict[str, PrometheusControllerMetrics] = {}
         self._requests: dict[tuple[str, int], Callable[[], None]] = {}
 
         queue = ("name", "controller")
@@ -236,16 +236,16 @@ class Metrics:
 
     # The runtime's own -----------------------------------------------------------------------------------------
 
-    def queue(self, name: str) -> QueueMetrics:
+    def queue(self, name: str) -> PrometheusQueueMetrics:
         """The counts of the work queue of that name."""
         if name not in self._queues:
-            self._queues[name] = QueueMetrics(self, name)
+            self._queues[name] = PrometheusQueueMetrics(self, name)
         return self._queues[name]
 
-    def controller(self, name: str) -> ControllerMetrics:
+    def controller(self, name: str) -> PrometheusControllerMetrics:
         """The counts of the controller of that name."""
         if name not in self._controllers:
-            self._controllers[name] = ControllerMetrics(self, name)
+            self._controllers[name] = PrometheusControllerMetrics(self, name)
         return self._controllers[name]
 
     def requests(self, verb: str, status: int) -> None:
@@ -281,7 +281,7 @@ class Metrics:
 
     # Reading ---------------------------------------------------------------------------------------------------
 
-    def families(self) -> Iterable[Family]:
+    def families(self) -> Iterable[MetricFamily]:
         return tuple(self._families.values())
 
     def collect(self) -> list[Metric]:

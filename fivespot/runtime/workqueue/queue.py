@@ -1,4 +1,4 @@
-"""The work queue of a controller: the pure core plus a timer, waiting getters and metrics."""
+"""What a queue tells about itself, as a seam for whoever exports it."""
 
 from __future__ import annotations
 
@@ -6,24 +6,68 @@ import asyncio
 import contextlib
 import math
 from collections import deque
-from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
-from fivespot.runtime.clock import Chance, Clock
+from fivespot.runtime.backoff import Backoff
+from fivespot.runtime.clock import Clock, Random
 from fivespot.runtime.errors import QueueShutDownError
 
-from .backoff import Backoff
 from .core import QueueCore, QueueEntry
-from .metrics import QueueMetrics
 
-__all__ = ["WorkQueue", "by_namespace"]
+__all__ = ["ObservableQueue", "QueueMetrics", "WorkQueue", "by_namespace"]
+
+
+class ObservableQueue(Protocol):
+    """What can be computed from a queue when metrics are scraped."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __len__(self) -> int:
+        """Keys that are ready to be taken now."""
+        ...
+
+    def unfinished(self) -> Sequence[float]:
+        """For each key being processed, the seconds since it was taken."""
+        ...
+
+
+class QueueMetrics(Protocol):
+    """Receives what happens in one queue, with the meaning of controller-runtime's ``workqueue_*`` metrics.
+
+    All methods are called on the loop, must not block and must not raise.
+    """
+
+    def added(self) -> None:
+        """A key became wanted that was not (``workqueue_adds_total``); a duplicate is not counted."""
+        ...
+
+    def picked(self, wait_seconds: float, /) -> None:
+        """A key was taken so long after it became wanted (``workqueue_queue_duration_seconds``)."""
+        ...
+
+    def finished(self, work_seconds: float, /) -> None:
+        """A key was handed back so long after it was taken (``workqueue_work_duration_seconds``)."""
+        ...
+
+    def retried(self) -> None:
+        """A key was put back because its run failed (``workqueue_retries_total``)."""
+        ...
+
+    def bind(self, queue: ObservableQueue, /) -> None:
+        """Called once, with the queue whose depth and unfinished work the gauges show."""
+        ...
+
 
 K = TypeVar("K", bound=Hashable)
 
 _LONGEST_TIMER = 86_400.0
+
 """Seconds of one loop timer: a far deadline is reached in steps, as loops differ in how far ahead a timer may lie."""
 
 _PROMOTED_AT_ONCE = 2_000
+
 """Delays that may end in one callback of the loop: a few milliseconds when a whole cluster flips at one instant."""
 
 
@@ -59,7 +103,7 @@ class WorkQueue(Generic[K]):
         name: str,
         *,
         clock: Clock,
-        chance: Chance,
+        chance: Random,
         backoff: Backoff | None = None,
         turn: Callable[[K], Hashable] = by_namespace,
         metrics: QueueMetrics | None = None,

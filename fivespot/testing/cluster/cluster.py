@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self
 
-from fivespot.apiserver import ApiServer, Request, Response
+from fivespot.apiserver import ApiRequest, ApiResponse, ApiServer
 from fivespot.runtime import (
     Client,
     ControllerFactory,
@@ -22,7 +22,7 @@ from fivespot.runtime import (
 )
 from fivespot.runtime.cache import ReflectorSettings
 from fivespot.runtime.client import WATCH_LIMITS, Connection
-from fivespot.runtime.clock import Chance, Clock, InlineOffload, LoopClock, system_chance
+from fivespot.runtime.clock import Clock, InlineOffload, LoopClock, Random, system_random
 from fivespot.runtime.manager import ControllerSettings, assemble
 from fivespot.testing.faults import Faults
 
@@ -116,7 +116,7 @@ class EmbeddedCluster:
         self._stride = stride
         self.clock: Clock = clock or LoopClock(start)
         self._start = start
-        self.chance: Chance = system_chance(seed)
+        self.chance: Random = system_random(seed)
         self.faults = Faults(seed=seed)
         # The script stands before the server, not in it: what the test itself asks for is no part of what goes wrong.
         self.server = ApiServer(clock=self.clock, seed=seed, window=window, bookmarks=stride)
@@ -152,7 +152,7 @@ class EmbeddedCluster:
         self._connections.append(connection)
         return connection
 
-    async def _scripted(self, request: Request) -> Response:
+    async def _scripted(self, request: ApiRequest) -> ApiResponse:
         return await self.faults(request, self.server.handle)
 
     async def install(self, *definitions: Mapping[str, Any]) -> None:

@@ -1,9 +1,11 @@
-"""The runtime's transport over an API server in the same process: no sockets, so virtual time works."""
+"""A coroutine that is begun by hand, so that nothing has to be set up where it does not wait."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Generator, Mapping
+from functools import partial
+from types import coroutine
 from typing import Any, Final, TypeVar
 
 from fivespot import apiserver
@@ -12,11 +14,33 @@ from fivespot.runtime.client import ByteStream, Request, Response
 from fivespot.runtime.client.lines import LineStream
 from fivespot.runtime.errors import BrokenStreamError, ConnectError, DeadlineError, TransportError
 
-from .limits import continued
-
-__all__ = ["ServerTransport"]
+__all__ = ["ServerTransport", "continued"]
 
 T = TypeVar("T")
+
+
+@coroutine
+def continued(work: Coroutine[Any, Any, T], awaited: Any) -> Generator[Any, Any, T]:
+    """The rest of a coroutine that was begun by ``work.send(None)`` and now waits, in the same task.
+
+    Neither ``await`` nor ``yield from`` can take it up: they would go on before what it waits for has happened.
+    Whatever is thrown in, such as a cancellation, is the coroutine's to handle.
+
+    :param awaited: what ``send`` returned.
+    """
+    while True:
+        try:
+            value = yield awaited
+        except BaseException as error:  # raised again where the coroutine waits
+            step = partial(work.throw, error)
+        else:
+            step = partial(work.send, value)
+        try:
+            awaited = step()
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
 
 _SERVER: Final = "in-process API server"
 
@@ -61,9 +85,9 @@ class ServerTransport:
         # A network would give others a turn here, and a server that answers at once must not starve them.
         await asyncio.sleep(0)
 
-    async def _answer(self, request: Request) -> apiserver.Response:
+    async def _answer(self, request: Request) -> apiserver.ApiResponse:
         headers = {"user-agent": self._user_agent, **{name.lower(): value for name, value in request.headers.items()}}
-        asked = apiserver.Request(
+        asked = apiserver.ApiRequest(
             request.method, request.path, list(request.query.items()), headers, request.body or b""
         )
         try:
@@ -76,7 +100,7 @@ class ServerTransport:
 class _ServerStream(LineStream):
     """An answer line by line."""
 
-    def __init__(self, answer: apiserver.Response, idle: float, streams: set[_ServerStream]) -> None:
+    def __init__(self, answer: apiserver.ApiResponse, idle: float, streams: set[_ServerStream]) -> None:
         super().__init__(_SERVER, measured=isinstance(answer.body, bytes))
         self._body = answer.body
         self._idle = idle
@@ -160,5 +184,5 @@ async def _collect(stream: apiserver.Stream) -> bytes:
     return b"".join(blocks)
 
 
-def _headers(answer: apiserver.Response) -> dict[str, str]:
+def _headers(answer: apiserver.ApiResponse) -> dict[str, str]:
     return {name.lower(): value for name, value in answer.headers}

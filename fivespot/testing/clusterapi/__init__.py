@@ -20,12 +20,12 @@ A Cluster that makes Machines move takes a few objects in the right order: :func
 :func:`is_usable` says when it is ready. All waiting is on the manager's clock, so it may be a virtual one.
 """
 
-from .family import SIMULATED, SIMULATED_EARLIER, Contract, Family
+from .kinds import SIMULATED, SIMULATED_EARLIER, Contract, KindFamily
 from .kubelet import TERMINATE_AFTER
 from .nodes import SIMULATED_LABEL, Workload
 from .scaffold import CoreVersion, cluster_bodies, cluster_resource, create_cluster, is_usable
 from .script import BootstrapScript, LifeScript, MachineScript, NodeScript
-from .wiring import add_providers, install_definitions
+from .setup import add_providers, install_definitions
 
 __all__ = [
     "SIMULATED",
@@ -35,7 +35,7 @@ __all__ = [
     "BootstrapScript",
     "Contract",
     "CoreVersion",
-    "Family",
+    "KindFamily",
     "LifeScript",
     "MachineScript",
     "NodeScript",

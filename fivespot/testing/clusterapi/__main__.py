@@ -8,8 +8,8 @@ from functools import partial
 from fivespot.runtime import Manager, run
 
 from .core import CoreSettings, add_core, install_core_definitions
-from .family import SIMULATED, SIMULATED_EARLIER
-from .wiring import add_providers, install_definitions
+from .kinds import SIMULATED, SIMULATED_EARLIER
+from .setup import add_providers, install_definitions
 
 _FAMILIES = (SIMULATED, SIMULATED_EARLIER)
 

@@ -30,10 +30,9 @@ from fivespot.runtime import (
     remove_finalizer,
 )
 
-from .family import Family
-from .life import Act, decide
+from .kinds import KindFamily
+from .lifecycle import LifecycleAction, decide, is_made, with_ready
 from .script import LifeScript
-from .states import is_made, with_ready
 from .views import (
     CLUSTER_KIND,
     MACHINE_KIND,
@@ -46,7 +45,7 @@ from .views import (
     read_machine,
 )
 
-__all__ = ["Provider", "Waits"]
+__all__ = ["SimulatedProvider", "Waits"]
 
 _BY_CLUSTER = "cluster"
 _MATTERS = any_of(not_own, generation_or_metadata_changed)
@@ -83,7 +82,7 @@ class Waits:
         self._since.pop(key, None)
 
 
-class Provider(Generic[Script]):
+class SimulatedProvider(Generic[Script]):
     """One kind of simulated objects, with the Machines and Clusters around them.
 
     What a kind adds: what it waits for (``blocked``), when a deletion must be seen (``holds``), what it makes
@@ -99,7 +98,7 @@ class Provider(Generic[Script]):
         self,
         resource: Resource,
         script: type[Script],
-        family: Family,
+        family: KindFamily,
         context: ManagerContext,
         *,
         fields: tuple[str, str],
@@ -145,16 +144,16 @@ class Provider(Generic[Script]):
             # Before anything exists outside, and as early as a real provider: it must see the deletion.
             obj = await ensure_finalizer(self.client, self.resource, obj, self.finalizer)
         match decision.act:
-            case Act.LET_GO:
+            case LifecycleAction.LET_GO:
                 await self.unmake(obj, script, status)
                 await remove_finalizer(self.client, self.resource, obj, self.finalizer)
                 return DONE
-            case Act.FAIL:
+            case LifecycleAction.FAIL:
                 await self.say(obj, status, status, script.failure)
                 return DONE
-            case Act.CREATE:
+            case LifecycleAction.CREATE:
                 return await self.make(obj, script, machine, status)
-            case Act.NOTHING:
+            case LifecycleAction.NOTHING:
                 return Result(requeue_after=decision.wait)
 
     # What a kind adds

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from fivespot.runtime import Client, Resource, find_condition
 
-from .family import CORE_GROUP, SIMULATED, Family
+from .kinds import CORE_GROUP, SIMULATED, KindFamily
 from .views import CLUSTER_LABEL
 
 __all__ = ["CoreVersion", "cluster_bodies", "cluster_resource", "create_cluster", "is_usable"]
@@ -33,7 +33,7 @@ def cluster_bodies(
     kubeconfig: str,
     host: str = "127.0.0.1",
     port: int = 6443,
-    family: Family = SIMULATED,
+    family: KindFamily = SIMULATED,
     version: CoreVersion = "v1beta2",
 ) -> list[Json]:
     """The kubeconfig Secret, the infrastructure, the control plane, and the Cluster that refers to both.
@@ -63,7 +63,7 @@ def cluster_bodies(
     return [secret, infrastructure, control_plane, _body(cluster_resource(version), metadata, spec)]
 
 
-async def create_cluster(client: Client, bodies: list[Json], family: Family = SIMULATED) -> None:
+async def create_cluster(client: Client, bodies: list[Json], family: KindFamily = SIMULATED) -> None:
     """Create what :func:`cluster_bodies` describes, in order.
 
     :raises AlreadyExistsError: a part of it is there.

@@ -8,7 +8,7 @@ import msgspec
 
 from fivespot.runtime import GroupKind, Head, Key, Object, OwnerReference, group_of
 
-from .family import CORE_GROUP
+from .kinds import CORE_GROUP
 
 __all__ = [
     "CLUSTER_KIND",

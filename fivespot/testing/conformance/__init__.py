@@ -8,31 +8,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .files import Samples, read_samples, read_spec
+from .history import MANAGER
 from .recorder import RecordingLostError
-from .report import Outcome, Report, Result
-from .rules import RULES, Rule
-from .running import check_provider
-from .samples import SHIPPED
-from .seen import MANAGER
+from .report import ConformanceReport, RuleOutcome, RuleResult
+from .rules import RULES, ConformanceRule
+from .runner import check_provider
+from .samples import SHIPPED, Samples, read_samples, read_spec
 from .subject import Flip, Restart, Soon, Spec, Subject, Timing
 
 if TYPE_CHECKING:
     from .cases import ProviderConformance
-    from .hosting import with_provider
+    from .host import with_provider
 
 __all__ = [
     "MANAGER",
     "RULES",
     "SHIPPED",
+    "ConformanceReport",
+    "ConformanceRule",
     "Flip",
-    "Outcome",
     "ProviderConformance",
     "RecordingLostError",
-    "Report",
     "Restart",
-    "Result",
-    "Rule",
+    "RuleOutcome",
+    "RuleResult",
     "Samples",
     "Soon",
     "Spec",
@@ -53,7 +52,7 @@ if not TYPE_CHECKING:  # or type checkers would take every misspelt name for Any
             return ProviderConformance
         if name == "with_provider":
             # It brings a whole manager along.
-            from .hosting import with_provider  # noqa: PLC0415
+            from .host import with_provider  # noqa: PLC0415
 
             return with_provider
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

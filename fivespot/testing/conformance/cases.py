@@ -13,12 +13,12 @@ import pytest
 
 from fivespot.providers.sdk import Provider
 from fivespot.runtime.client import connect
-from fivespot.runtime.clock import SystemClock, ThreadOffload, system_chance
+from fivespot.runtime.clock import SystemClock, ThreadOffload, system_random
 
-from .hosting import with_provider
-from .report import Outcome, Report
+from .host import with_provider
+from .report import ConformanceReport, RuleOutcome
 from .rules import RULES
-from .running import check_provider
+from .runner import check_provider
 from .subject import Restart, Subject, Timing
 
 __all__ = ["ProviderConformance"]
@@ -65,11 +65,11 @@ class ProviderConformance:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def conformance_report(cls, conformance_kubeconfig: str, conformance_subject: Subject) -> Report:
+    def conformance_report(cls, conformance_kubeconfig: str, conformance_subject: Subject) -> ConformanceReport:
         """The outcome of the one run."""
 
-        async def run() -> Report:
-            clock, chance = SystemClock(), system_chance()
+        async def run() -> ConformanceReport:
+            clock, chance = SystemClock(), system_random()
             connection = await connect(
                 kubeconfig=conformance_kubeconfig,
                 user_agent="fivespot-conformance",
@@ -88,7 +88,7 @@ class ProviderConformance:
                 skip=cls.skip,
             )
 
-            async def work(restart: Restart) -> Report:
+            async def work(restart: Restart) -> ConformanceReport:
                 return await check(replace(conformance_subject, restart=restart))
 
             async with connection:
@@ -103,10 +103,10 @@ class ProviderConformance:
             return thread.submit(asyncio.run, run()).result()
 
     @pytest.mark.parametrize("rule", [rule.id for rule in RULES])
-    def test_rule(self, rule: str, conformance_report: Report) -> None:
+    def test_rule(self, rule: str, conformance_report: ConformanceReport) -> None:
         """One rule is kept, or is none that has to be."""
         result = conformance_report[rule]
-        if result.outcome is Outcome.FAILED:
+        if result.outcome is RuleOutcome.FAILED:
             pytest.fail(result.message, pytrace=False)
-        if result.outcome is Outcome.SKIPPED:
+        if result.outcome is RuleOutcome.SKIPPED:
             pytest.skip(result.seen)

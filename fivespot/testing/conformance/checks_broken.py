@@ -5,8 +5,8 @@ from __future__ import annotations
 from fivespot.runtime.objects import Key
 
 from .checks_live import SECOND
-from .rig import NoVerdictError, Rig, UnjudgedError, ViolationError
-from .seen import Seen, brief
+from .harness import NoVerdictError, Rig, UnjudgedError, ViolationError
+from .history import Observation, brief
 
 __all__ = ["harms_no_other", "holds_its_verdict", "recovers", "says_what_is_wrong"]
 
@@ -14,7 +14,7 @@ _POKES = 5
 _BROKEN = 3
 
 
-def _is_broken(seen: Seen) -> bool:
+def _is_broken(seen: Observation) -> bool:
     return seen.ready is not None and seen.ready.get("status") == "False"
 
 

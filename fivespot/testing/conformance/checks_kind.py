@@ -7,7 +7,7 @@ from typing import Any
 
 from fivespot.api.names import LABEL_CLUSTERCTL_MOVE, PROVIDER_GROUP
 
-from .rig import Rig, UnjudgedError, ViolationError
+from .harness import Rig, UnjudgedError, ViolationError
 
 __all__ = ["active_is_required", "moves_along", "served", "status_is_apart"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from fivespot.runtime.objects import Key
 
-from .rig import HOLD, NoVerdictError, Rig, UnjudgedError, ViolationError
-from .seen import Record, Seen, brief
+from .harness import HOLD, NoVerdictError, Rig, UnjudgedError, ViolationError
+from .history import ObjectHistory, Observation, brief
 
 __all__ = ["lets_go", "starts_anew", "survives_a_restart"]
 
@@ -86,7 +86,7 @@ async def survives_a_restart(rig: Rig) -> None:
         raise ViolationError(f"after the restart: {error}") from None
 
 
-async def _gone(rig: Rig, key: Key) -> Seen:
+async def _gone(rig: Rig, key: Key) -> Observation:
     found = await rig.recorder.until(key, _ending, rig.timing.settle)
     if found is None:
         last = rig.record(key).last
@@ -98,5 +98,5 @@ async def _gone(rig: Rig, key: Key) -> Seen:
     return found
 
 
-def _ending(record: Record) -> Seen | None:
+def _ending(record: ObjectHistory) -> Observation | None:
     return record.seen[-1] if record.seen and record.seen[-1].type == "DELETED" else None

@@ -8,8 +8,8 @@ from datetime import datetime
 from fivespot.runtime.errors import InvalidError
 from fivespot.runtime.objects import Key
 
-from .rig import NoVerdictError, Rig, UnjudgedError, ViolationError
-from .seen import Seen, Write, brief
+from .harness import NoVerdictError, Rig, UnjudgedError, ViolationError
+from .history import Observation, Write, brief
 
 __all__ = [
     "answers_once",
@@ -179,11 +179,11 @@ def _ready(rig: Rig, key: Key) -> object:
     return last.ready if last is not None else None
 
 
-def _at(seen: Sequence[Seen], version: int) -> Seen | None:
+def _at(seen: Sequence[Observation], version: int) -> Observation | None:
     return next((state for state in seen if state.version == version), None)
 
 
-def _types(seen: Seen) -> set[object]:
+def _types(seen: Observation) -> set[object]:
     conditions = seen.status.get("conditions")
     return {entry.get("type") for entry in conditions} if isinstance(conditions, list) else set()
 

@@ -13,7 +13,7 @@ from fivespot.runtime.clock import Clock
 from fivespot.runtime.errors import FivespotError
 from fivespot.runtime.objects import Key, Resource, parse_version
 
-from .seen import Record, Seen
+from .history import ObjectHistory, Observation
 
 __all__ = ["Recorder", "RecordingLostError"]
 
@@ -34,7 +34,7 @@ class Recorder:
     """The records of all objects that the kit made, by key. What other objects do is not kept."""
 
     def __init__(self, client: Client, resource: Resource, namespace: str, clock: Clock) -> None:
-        self.records: dict[Key, Record] = {}
+        self.records: dict[Key, ObjectHistory] = {}
         self._client = client
         self._resource = resource
         self._namespace = namespace
@@ -64,11 +64,11 @@ class Recorder:
                     raise RecordingLostError(f"the watch for {self._resource.qualified} was lost: {ended}") from ended
             await asyncio.sleep(_PAUSE)
 
-    def register(self, key: Key) -> Record:
+    def register(self, key: Key) -> ObjectHistory:
         """Begin to keep what is seen of an object."""
-        return self.records.setdefault(key, Record(key))
+        return self.records.setdefault(key, ObjectHistory(key))
 
-    async def until(self, key: Key, check: Callable[[Record], T | None], seconds: float) -> T | None:
+    async def until(self, key: Key, check: Callable[[ObjectHistory], T | None], seconds: float) -> T | None:
         """What ``check`` finds in an object's record, as soon as it finds something; None after that many seconds."""
         record = self.records[key]
         try:
@@ -91,6 +91,6 @@ class Recorder:
             self._version = str(version)
             record = self.records.get(Key(metadata.get("namespace", ""), metadata.get("name", "")))
             if event.type != "BOOKMARK" and record is not None:
-                record.seen.append(Seen(event.type, version, self._clock.monotonic(), self._clock.now(), body))
+                record.seen.append(Observation(event.type, version, self._clock.monotonic(), self._clock.now(), body))
                 bell, self._bell = self._bell, asyncio.Event()
                 bell.set()

@@ -8,16 +8,16 @@ from enum import StrEnum
 from typing import Any
 from xml.etree import ElementTree as ET  # written, never parsed
 
-from .rules import Rule
+from .rules import ConformanceRule
 
-__all__ = ["LEFT_OUT", "Outcome", "Report", "Result"]
+__all__ = ["LEFT_OUT", "ConformanceReport", "RuleOutcome", "RuleResult"]
 
 LEFT_OUT = "left out on request"
 
 _MARKS = {"passed": "ok  ", "failed": "FAIL", "warning": "warn", "skipped": "skip"}
 
 
-class Outcome(StrEnum):
+class RuleOutcome(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     WARNING = "warning"
@@ -27,14 +27,14 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RuleResult:
     """One rule's outcome.
 
     :param seen: what was seen, or why the rule was not judged; may be "" when it is kept.
     """
 
-    rule: Rule
-    outcome: Outcome
+    rule: ConformanceRule
+    outcome: RuleOutcome
     seen: str = ""
 
     @property
@@ -43,31 +43,31 @@ class Result:
         text = f"rule {self.rule.id} ({self.rule.contract}): {self.rule.title}"
         if self.seen:
             text += f"\n  seen:  {self.seen}"
-        if self.outcome in (Outcome.FAILED, Outcome.WARNING):
+        if self.outcome in (RuleOutcome.FAILED, RuleOutcome.WARNING):
             text += f"\n  to do: {self.rule.fix}"
         return text
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ConformanceReport:
     """The outcome of one run over one kind.
 
     :param seconds: how long it took.
     """
 
     kind: str
-    results: Sequence[Result]
+    results: Sequence[RuleResult]
     seconds: float
 
     @property
     def passed(self) -> bool:
         """Whether no rule failed; warnings and rules that could not be judged do not count."""
-        return not self.of(Outcome.FAILED)
+        return not self.of(RuleOutcome.FAILED)
 
-    def of(self, outcome: Outcome) -> list[Result]:
+    def of(self, outcome: RuleOutcome) -> list[RuleResult]:
         return [result for result in self.results if result.outcome is outcome]
 
-    def __getitem__(self, rule: str) -> Result:
+    def __getitem__(self, rule: str) -> RuleResult:
         """The result of one rule. Raises KeyError for an unknown one."""
         for result in self.results:
             if result.rule.id == rule:
@@ -87,7 +87,7 @@ class Report:
                     "title": result.rule.title,
                     "outcome": result.outcome.value,
                     **({"seen": result.seen} if result.seen else {}),
-                    **({"fix": result.rule.fix} if result.outcome in (Outcome.FAILED, Outcome.WARNING) else {}),
+                    **({"fix": result.rule.fix} if result.outcome in (RuleOutcome.FAILED, RuleOutcome.WARNING) else {}),
                 }
                 for result in self.results
             ],
@@ -103,9 +103,9 @@ class Report:
             lines.append(f"{_MARKS[result.outcome]}  {rule.id:<{width}}  {rule.title} ({rule.contract})")
             if result.seen:
                 lines.append(f"      {'':<{width}}  {_label(result.outcome)}{result.seen}")
-            if result.outcome in (Outcome.FAILED, Outcome.WARNING):
+            if result.outcome in (RuleOutcome.FAILED, RuleOutcome.WARNING):
                 lines.append(f"      {'':<{width}}  to do: {rule.fix}")
-        counts = ", ".join(f"{len(self.of(outcome))} {outcome.value}" for outcome in Outcome if self.of(outcome))
+        counts = ", ".join(f"{len(self.of(outcome))} {outcome.value}" for outcome in RuleOutcome if self.of(outcome))
         verdict = "conforms" if self.passed else "does not conform"
         lines.append(f"{self.kind} {verdict}: {counts} ({self.seconds:.1f} s)")
         return "\n".join(lines)
@@ -116,23 +116,23 @@ class Report:
             "testsuite",
             name=f"conformance of {self.kind}",
             tests=str(len(self.results)),
-            failures=str(len(self.of(Outcome.FAILED))),
-            skipped=str(len(self.of(Outcome.SKIPPED))),
+            failures=str(len(self.of(RuleOutcome.FAILED))),
+            skipped=str(len(self.of(RuleOutcome.SKIPPED))),
             time=f"{self.seconds:.1f}",
         )
         for result in self.results:
             case = ET.SubElement(suite, "testcase", classname=f"conformance.{self.kind}", name=result.rule.id)
-            if result.outcome is Outcome.FAILED:
+            if result.outcome is RuleOutcome.FAILED:
                 ET.SubElement(case, "failure", message=_printable(result.seen)).text = _printable(result.message)
-            elif result.outcome is Outcome.SKIPPED:
+            elif result.outcome is RuleOutcome.SKIPPED:
                 ET.SubElement(case, "skipped", message=_printable(result.seen))
             elif result.seen:
                 ET.SubElement(case, "system-out").text = _printable(result.message)
         return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _label(outcome: Outcome) -> str:
-    return "seen:  " if outcome in (Outcome.FAILED, Outcome.WARNING) else ""
+def _label(outcome: RuleOutcome) -> str:
+    return "seen:  " if outcome in (RuleOutcome.FAILED, RuleOutcome.WARNING) else ""
 
 
 def _printable(text: str) -> str:

@@ -12,11 +12,10 @@ A script is a middleware of :class:`fivespot.apiserver.ApiServer`, so it works i
 source of chance the same requests get the same faults.
 """
 
+from .answers import Fail, Gone, Refuse, Reset, StaleList, Throttle
 from .events import Duplicate, EndMarker, LoseEvents, NoBookmarks, Stale
-from .script import Fault, Faults, Matched, Rule, Seen
-from .stalling import Drip, HalfOpen, Latency
-from .streams import Cut
-from .whole import Fail, Gone, Refuse, Reset, StaleList, Throttle
+from .script import Fault, Faults, Matched, Rule, SeenRequest
+from .streams import Cut, Drip, HalfOpen, Latency
 
 __all__ = [
     "Cut",
@@ -35,7 +34,7 @@ __all__ = [
     "Refuse",
     "Reset",
     "Rule",
-    "Seen",
+    "SeenRequest",
     "Stale",
     "StaleList",
     "Throttle",

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from fivespot.apiserver import Handler, Request, Response
+from fivespot.apiserver import ApiRequest, ApiResponse, Handler
 
+from .answers import Fail
 from .streams import Edited
-from .whole import Fail
 
 __all__ = ["Duplicate", "EndMarker", "LoseEvents", "NoBookmarks", "Stale"]
 
@@ -23,18 +23,18 @@ def _event(line: bytes) -> dict[str, Any]:
     return found
 
 
-async def _edit(request: Request, handler: Handler, edit: Callable[[bytes], bytes]) -> Response:
+async def _edit(request: ApiRequest, handler: Handler, edit: Callable[[bytes], bytes]) -> ApiResponse:
     response = await handler(request)
     if isinstance(response.body, bytes):
         return response
-    return Response(response.status, response.headers, Edited(response.body, edit))
+    return ApiResponse(response.status, response.headers, Edited(response.body, edit))
 
 
 @dataclass(frozen=True)
 class NoBookmarks:
     """A watch without bookmarks, also the one that ends a streaming list."""
 
-    async def apply(self, request: Request, handler: Handler) -> Response:
+    async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         return await _edit(request, handler, lambda line: b"" if _event(line)["type"] == "BOOKMARK" else line)
 
 
@@ -49,7 +49,7 @@ class LoseEvents:
     type: str = "DELETED"
     name: str = ""
 
-    async def apply(self, request: Request, handler: Handler) -> Response:
+    async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         return await _edit(request, handler, self._keep)
 
     def _keep(self, line: bytes) -> bytes:
@@ -63,7 +63,7 @@ class LoseEvents:
 class Duplicate:
     """Every event twice."""
 
-    async def apply(self, request: Request, handler: Handler) -> Response:
+    async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         return await _edit(request, handler, lambda line: line if _event(line)["type"] == "BOOKMARK" else line * 2)
 
 
@@ -71,7 +71,7 @@ class Duplicate:
 class Stale:
     """After each change of an object the one before it is told again, as if it were news."""
 
-    async def apply(self, request: Request, handler: Handler) -> Response:
+    async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         before: dict[str, bytes] = {}
 
         def edit(line: bytes) -> bytes:
@@ -96,7 +96,7 @@ class EndMarker:
 
     how: Literal["refused", "absent", "bare"] = "absent"
 
-    async def apply(self, request: Request, handler: Handler) -> Response:
+    async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         if request.parameter("sendInitialEvents") != "true":
             return await handler(request)
         if self.how == "refused":

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from fivespot.apiserver import Handler, Request, Response
+from fivespot.apiserver import ApiRequest, ApiResponse, Handler
 
-__all__ = ["Fault", "Faults", "Matched", "Rule", "Seen"]
+__all__ = ["Fault", "Faults", "Matched", "Rule", "SeenRequest"]
 
 _PATCHES = {"PATCH": "patch", "PUT": "update", "POST": "create", "DELETE": "delete"}
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenRequest:
     """A request in the words of RBAC.
 
     :param verb: get, list, watch, create, update, patch, delete, or "" for a path that is no resource.
@@ -29,7 +29,7 @@ class Seen:
     name: str = ""
 
     @classmethod
-    def of(cls, request: Request) -> Seen:
+    def of(cls, request: ApiRequest) -> SeenRequest:
         """What a request asks for, by its path."""
         parts = [part for part in request.path.split("/") if part]
         if parts[:1] == ["apis"] and len(parts) >= 4:
@@ -52,7 +52,7 @@ class Seen:
 class Fault(Protocol):
     """What happens to a request in place of, before, or after what it asked for."""
 
-    async def apply(self, request: Request, handler: Handler) -> Response:
+    async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         """Answer the request, with or without ``handler``, which is the server itself."""
         ...
 
@@ -61,7 +61,7 @@ class Fault(Protocol):
 class Rule:
     """One fault and the requests that get it. What is not given matches everything.
 
-    :param verb: as in :class:`Seen`.
+    :param verb: as in :class:`SeenRequest`.
     :param resource: the plural; ``machines/status`` for a subresource.
     :param namespace: of the request.
     :param name: of the object.
@@ -79,7 +79,7 @@ class Rule:
     times: int = 0
     probability: float = 1.0
 
-    def covers(self, seen: Seen) -> bool:
+    def covers(self, seen: SeenRequest) -> bool:
         """Whether it is meant for such a request at all."""
         wanted = (self.verb, self.resource, self.namespace, self.name)
         found = (seen.verb, seen.resource, seen.namespace, seen.name)
@@ -90,7 +90,7 @@ class Rule:
 class Matched:
     """A fault that happened."""
 
-    seen: Seen
+    seen: SeenRequest
     fault: Fault
 
 
@@ -123,18 +123,18 @@ class Faults:
         self.clear()
         self.add(*rules)
 
-    async def __call__(self, request: Request, handler: Handler) -> Response:
+    async def __call__(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         """The middleware."""
         if not self._rules:
             return await handler(request)
-        seen = Seen.of(request)
+        seen = SeenRequest.of(request)
         fault = self._choose(seen)
         if fault is None:
             return await handler(request)
         self.happened.append(Matched(seen, fault))
         return await fault.apply(request, handler)
 
-    def _choose(self, seen: Seen) -> Fault | None:
+    def _choose(self, seen: SeenRequest) -> Fault | None:
         for position, rule in enumerate(self._rules):
             if not rule.covers(seen):
                 continue

@@ -208,7 +208,7 @@ def test_b2_8_no_delete_without_a_uid_exists_in_the_code() -> None:
         assert "uid" in given, f"{where}: {ast.unparse(call)}"
         assert given["uid"] not in {"''", "None"}, where
     # And there is no other way to the verb than the one that demands it.
-    assert constants("DELETE") == {"runtime/client/building.py"}
+    assert constants("DELETE") == {"runtime/client/requests.py"}
     assert not constants("deletecollection")
     uid = inspect.signature(Client.delete).parameters["uid"]
     assert uid.kind is inspect.Parameter.KEYWORD_ONLY

@@ -18,10 +18,10 @@ import pytest
 from consumer.bells import BELL
 from controlplane import ControlPlane
 from controlplane.audit import select
-from fivespot.cli.crds import render, render_rights
+from fivespot.cli.crds.definitions import render, render_rights
 from fivespot.providers.registry import shipped_provider
 from fivespot.runtime.client import Client, connect
-from fivespot.runtime.clock import SystemClock, ThreadOffload, system_chance
+from fivespot.runtime.clock import SystemClock, ThreadOffload, system_random
 from fivespot.runtime.objects import EVERYTHING, Key, Patch, Resource, Selector, merge_patch
 from support import eventually_async, make_namespace
 from support.manager import MANAGER_USER, ManagerProcess, install
@@ -230,7 +230,7 @@ async def in_flight(requests: Iterable[Awaitable[object]]) -> None:
 @asynccontextmanager
 async def administrator(plane: ControlPlane) -> AsyncIterator[Client]:
     """The runtime's own client: what a status costs beyond a patch is then the provider's."""
-    clock, chance = SystemClock(), system_chance()
+    clock, chance = SystemClock(), system_random()
     connection = await connect(
         kubeconfig=str(plane.admin_kubeconfig),
         user_agent="fivespot-tests",

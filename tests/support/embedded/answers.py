@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fivespot.testing.faults import Seen
+from fivespot.testing.faults import SeenRequest
 from harness import MANAGER_USER
 
 from .obstacles import Refused
@@ -10,7 +10,7 @@ from .obstacles import Refused
 __all__ = ["FORBIDDEN", "conversion_failed", "denied", "forbidden", "over_quota", "webhook_failed"]
 
 
-def _object(seen: Seen, name: str = "") -> str:
+def _object(seen: SeenRequest, name: str = "") -> str:
     plural = ".".join(filter(None, (seen.resource.partition("/")[0], seen.group)))
     named = name or seen.name
     return f'{plural} "{named}"' if named else plural
@@ -19,7 +19,7 @@ def _object(seen: Seen, name: str = "") -> str:
 def forbidden(user: str) -> Refused:
     """By RBAC."""
 
-    def words(seen: Seen) -> str:
+    def words(seen: SeenRequest) -> str:
         place = f'in the namespace "{seen.namespace}"' if seen.namespace else "at the cluster scope"
         what = f'cannot {seen.verb} resource "{seen.resource}" in API group "{seen.group}" {place}'
         return f'{_object(seen)} is forbidden: User "{user}" {what}'

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from controlplane import server as real_server
 from controlplane.audit import COMPLETE, STARTED
-from fivespot.apiserver import Handler, Request, Response
+from fivespot.apiserver import ApiRequest, ApiResponse, Handler
 
 __all__ = ["Audit", "reference_of", "verb_of"]
 
@@ -33,7 +33,7 @@ class Audit:
     :param user: who sent a request.
     """
 
-    def __init__(self, now: Callable[[], datetime], user: Callable[[Request], str]) -> None:
+    def __init__(self, now: Callable[[], datetime], user: Callable[[ApiRequest], str]) -> None:
         self._now = now
         self._user = user
         self._events: list[Json] = []
@@ -53,7 +53,7 @@ class Audit:
         wanted = frozenset(stages)
         return [event for event in self._events[since:] if event["stage"] in wanted]
 
-    async def note(self, request: Request, handler: Handler) -> Response:
+    async def note(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         begun = self._now()
         answer = await handler(request)
         event = {
@@ -75,7 +75,7 @@ class Audit:
         return answer
 
 
-def verb_of(request: Request) -> str:
+def verb_of(request: ApiRequest) -> str:
     """The verb in the words of RBAC."""
     reference = reference_of(request)
     if request.method == "GET":
@@ -86,7 +86,7 @@ def verb_of(request: Request) -> str:
     return _VERBS.get(request.method, request.method.lower())
 
 
-def reference_of(request: Request) -> Json:
+def reference_of(request: ApiRequest) -> Json:
     """What a request is about, as an audit event has it; empty for a path that is no resource."""
     found = _PATH.fullmatch(request.path)
     if found is None:

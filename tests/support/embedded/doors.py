@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self
 
-from fivespot.apiserver import Handler, Request, Response
-from fivespot.testing.faults import Seen
+from fivespot.apiserver import ApiRequest, ApiResponse, Handler
+from fivespot.testing.faults import SeenRequest
 from support.waiting import eventually
 
 from .plane import EmbeddedPlane
@@ -61,29 +61,29 @@ class EmbeddedGate:
     def release(self) -> None:
         self._open.set()
 
-    async def apply(self, request: Request, handler: Handler) -> Response:
+    async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         """As a fault: note one request, and go on when the gate is open."""
         self.seen.append(await _shown(request, handler))
         await self._open.wait()
         return await handler(request)
 
-    def _concerns(self, seen: Seen) -> bool:
+    def _concerns(self, seen: SeenRequest) -> bool:
         return (seen.group, seen.resource) in self._resources and _OPERATIONS.get(seen.verb) in self._operations
 
 
-async def _shown(request: Request, handler: Handler) -> Json:
+async def _shown(request: ApiRequest, handler: Handler) -> Json:
     """The request as the real server shows it to an admission webhook, as far as tests look at it."""
-    seen = Seen.of(request)
+    seen = SeenRequest.of(request)
     shown: Json = {"operation": _OPERATIONS[seen.verb], "name": seen.name, "resource": {"resource": seen.resource}}
     if seen.verb != "create":
-        shown["oldObject"] = _body(await handler(Request("GET", request.path)))
+        shown["oldObject"] = _body(await handler(ApiRequest("GET", request.path)))
     if seen.verb != "delete":
         tried = _body(await handler(replace(request, query=[*request.query, ("dryRun", "All")])))
         shown |= {"object": tried, "name": tried["metadata"]["name"]}
     return shown
 
 
-def _body(answer: Response) -> Json:
+def _body(answer: ApiResponse) -> Json:
     assert isinstance(answer.body, bytes)
     found: Json = json.loads(answer.body)
     return found

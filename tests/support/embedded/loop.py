@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, Generic, TypeVar
 
-from fivespot.testing.virtual import VirtualTimeLoop
+from fivespot.testing.virtual_time import VirtualTimeLoop
 
 __all__ = ["Held", "PacedLoop"]
 

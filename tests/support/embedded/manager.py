@@ -15,8 +15,8 @@ from unittest.mock import patch
 import msgspec
 
 import support.manager
-from fivespot.cli.chosen import ManagerOptions
 from fivespot.cli.manager import manager as command
+from fivespot.cli.options import ManagerOptions
 from fivespot.cli.process import assemble
 from fivespot.controllers import scheduledmachine
 from fivespot.controllers.scheduledmachine import Timings

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from fivespot.apiserver import ApiFault, Handler, Request, Response
-from fivespot.testing.faults import Fault, Faults, Rule, Seen
+from fivespot.apiserver import ApiFault, ApiRequest, ApiResponse, Handler
+from fivespot.testing.faults import Fault, Faults, Rule, SeenRequest
 from harness import MANAGER_USER
 
 __all__ = ["Edited", "Obstacle", "Obstacles", "Refused"]
@@ -29,9 +29,9 @@ class Obstacle(Rule):
     """
 
     group: str = ""
-    applies: Callable[[Seen], bool] = lambda seen: True
+    applies: Callable[[SeenRequest], bool] = lambda seen: True
 
-    def covers(self, seen: Seen) -> bool:
+    def covers(self, seen: SeenRequest) -> bool:
         return super().covers(seen) and self.group in {"", seen.group} and self.applies(seen)
 
 
@@ -44,13 +44,13 @@ class Refused:
     """
 
     code: int
-    message: Callable[[Seen], str]
-    passes: Callable[[Request], bool] = lambda request: False
+    message: Callable[[SeenRequest], str]
+    passes: Callable[[ApiRequest], bool] = lambda request: False
 
-    async def apply(self, request: Request, handler: Handler) -> Response:
+    async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         if self.passes(request):
             return await handler(request)
-        return ApiFault(self.code, _REASONS[self.code], self.message(Seen.of(request))).response()
+        return ApiFault(self.code, _REASONS[self.code], self.message(SeenRequest.of(request))).response()
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Edited:
     edit: Callable[[Any], None]
     dry_runs: bool = True
 
-    async def apply(self, request: Request, handler: Handler) -> Response:
+    async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         if request.parameter("dryRun") and not self.dry_runs:
             return await handler(request)
         body = json.loads(request.body)
         self.edit(body)
-        changed = Request(request.method, request.path, request.query, request.headers, json.dumps(body).encode())
+        changed = ApiRequest(request.method, request.path, request.query, request.headers, json.dumps(body).encode())
         return await handler(changed)
 
 
@@ -75,7 +75,7 @@ class Obstacles:
     :param user: who sent a request.
     """
 
-    def __init__(self, user: Callable[[Request], str]) -> None:
+    def __init__(self, user: Callable[[ApiRequest], str]) -> None:
         self._user = user
         self._everybody: list[Rule] = []
         self._manager: list[Rule] = []
@@ -108,10 +108,10 @@ class Obstacles:
         finally:
             down()
 
-    async def __call__(self, request: Request, handler: Handler) -> Response:
+    async def __call__(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         everybody, manager = self._scripts
 
-        async def go_on(request: Request) -> Response:
+        async def go_on(request: ApiRequest) -> ApiResponse:
             return await everybody(request, handler)
 
         return await (manager(request, go_on) if self._user(request) == MANAGER_USER else go_on(request))

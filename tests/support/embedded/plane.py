@@ -23,7 +23,7 @@ from controlplane.audit import COMPLETE
 from controlplane.build import Binaries
 from controlplane.credentials import ADMIN
 from controlplane.server import KubectlFailed
-from fivespot.apiserver import Handler, HttpFront, Request, Response, kubeconfig, write_kubeconfig
+from fivespot.apiserver import ApiRequest, ApiResponse, Handler, HttpFront, kubeconfig, write_kubeconfig
 from fivespot.apiserver.messages import parse_query
 from fivespot.testing.cluster import EmbeddedCluster
 from harness import MANAGER_USER, MANIFESTS, SYSTEM_NAMESPACE
@@ -62,7 +62,7 @@ class EmbeddedApi(Api):
     def _exchange(self, method: str, target: str, payload: bytes | None, headers: Any) -> tuple[int, bytes]:
         path, _, query = target.partition("?")
         asked = {name.lower(): value for name, value in headers.items()}
-        request = Request(method, path, parse_query(query), asked, payload or b"")
+        request = ApiRequest(method, path, parse_query(query), asked, payload or b"")
         answer = self._plane.run(self._plane.cluster.server.handle(request))
         assert isinstance(answer.body, bytes)
         return answer.status, answer.body
@@ -171,14 +171,14 @@ class EmbeddedPlane:
     def __getattr__(self, name: str) -> Any:
         raise RealOnly(f"the server in memory has no {name}")
 
-    async def _answer(self, request: Request, handler: Handler) -> Response:
-        async def go_on(request: Request) -> Response:
+    async def _answer(self, request: ApiRequest, handler: Handler) -> ApiResponse:
+        async def go_on(request: ApiRequest) -> ApiResponse:
             return await self.obstacles(request, handler)
 
         return await self.audit_log.note(request, go_on)
 
 
-def user_of(request: Request) -> str:
+def user_of(request: ApiRequest) -> str:
     """Nobody has credentials here: the manager is known by its name, and others say who they are."""
     agent = request.header("user-agent")
     if agent.startswith(AGENT):

@@ -22,8 +22,8 @@ from controlplane.audit import COMPLETE
 from controlplane.credentials import ADMIN, Credentials, write_kubeconfig
 from controlplane.ports import free_ports
 from controlplane.server import KubectlFailed
-from fivespot.apiserver import ApiFault, ApiServer, Handler, HttpFront, Request, Response
-from fivespot.testing.faults import HalfOpen, Seen
+from fivespot.apiserver import ApiFault, ApiRequest, ApiResponse, ApiServer, Handler, HttpFront
+from fivespot.testing.faults import HalfOpen, SeenRequest
 from harness import MANIFESTS, SERVICE_ACCOUNT, SYSTEM_NAMESPACE
 from support.waiting import eventually
 
@@ -223,19 +223,19 @@ class ServedPlane:
             self._entered.set()
             await self._ended.wait()
 
-    async def _answer(self, request: Request, handler: Handler) -> Response:
+    async def _answer(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         user = self._user(request)
         if not user:
             return ApiFault(401, "Unauthorized", "Unauthorized").response()
 
-        async def go_on(request: Request) -> Response:
-            if user in self._people and Seen.of(request).verb:
+        async def go_on(request: ApiRequest) -> ApiResponse:
+            if user in self._people and SeenRequest.of(request).verb:
                 return await forbidden(user).apply(request, handler)
             return await self.obstacles(request, handler)
 
         return await self.audit_log.note(request, go_on)
 
-    def _user(self, request: Request) -> str:
+    def _user(self, request: ApiRequest) -> str:
         return self._users.get(request.header("authorization").partition(" ")[2], "")
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:

@@ -11,7 +11,7 @@ import yaml
 
 from fivespot.api import names
 from fivespot.api.scheduledmachine import definition as machine_definition
-from fivespot.cli.crds import definitions, render, write
+from fivespot.cli.crds.definitions import definitions, render, write
 from fivespot.providers.registry import shipped_provider
 
 MANIFESTS = Path(__file__).resolve().parents[3] / "manifests"

@@ -9,7 +9,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, given, settings
 
-from fivespot.apiserver import ApiServer, Request
+from fivespot.apiserver import ApiRequest, ApiServer
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -113,7 +113,7 @@ DEFINITION = {
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> Request:
+def requests(draw: st.DrawFn) -> ApiRequest:
     method = draw(st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "GET", "PATCH", "HEAD"]))
     path = draw(PATHS | st.text(max_size=20).map(lambda text: f"/{text}"))
     body = draw(JSON)
@@ -130,16 +130,16 @@ def requests(draw: st.DrawFn) -> Request:
     raw = draw(st.binary(max_size=30)) if draw(st.integers(0, 9)) == 0 else json.dumps(body).encode()
     query = draw(st.lists(st.tuples(PARAMETERS, VALUES), max_size=4))
     headers = {"content-type": draw(CONTENT), "accept": draw(ACCEPT), "user-agent": draw(st.text(max_size=4))}
-    return Request(method, path, query, headers, raw)
+    return ApiRequest(method, path, query, headers, raw)
 
 
-async def play(sent: list[Request]) -> None:
+async def play(sent: list[ApiRequest]) -> None:
     async with ApiServer(seed=1) as server:
-        assert (await server.handle(Request.of("POST", DEFINITIONS, DEFINITION))).status == 201
+        assert (await server.handle(ApiRequest.of("POST", DEFINITIONS, DEFINITION))).status == 201
         await asyncio.sleep(0)
-        await server.handle(Request.of("POST", MAPS, {"metadata": {"name": "a"}, "data": {"x": "1"}}))
+        await server.handle(ApiRequest.of("POST", MAPS, {"metadata": {"name": "a"}, "data": {"x": "1"}}))
         widget = {**WHOLE[WIDGETS], "metadata": {"name": "a"}, "spec": {"ports": [{"name": "p"}], "tags": ["t"]}}
-        await server.handle(Request.of("POST", WIDGETS, widget))
+        await server.handle(ApiRequest.of("POST", WIDGETS, widget))
         for request in sent:
             answer = await server.handle(request)
             if isinstance(answer.body, bytes):
@@ -151,11 +151,11 @@ async def play(sent: list[Request]) -> None:
         # It still works, and what is stored can still be read in every form.
         for accept in ("application/json", "application/json;as=Table;g=meta.k8s.io;v=v1"):
             for path in ("/api/v1/configmaps", "/api/v1/namespaces", DEFINITIONS, "/openapi/v3"):
-                answer = await server.handle(Request.of("GET", path, headers={"accept": accept}))
+                answer = await server.handle(ApiRequest.of("GET", path, headers={"accept": accept}))
                 assert answer.status == 200, (path, answer.body)
 
 
 @settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(st.lists(requests(), min_size=1, max_size=12))
-def test_any_requests_are_answered_properly(sent: list[Request]) -> None:
+def test_any_requests_are_answered_properly(sent: list[ApiRequest]) -> None:
     asyncio.run(play(sent))

@@ -17,12 +17,12 @@ from fivespot.apiserver.columns import human_duration
 from fivespot.apiserver.fieldsets import applied_set, compare, decode_fields, encode_fields
 from fivespot.apiserver.jsonpath import JsonPathError, find
 from fivespot.apiserver.kinds import version_priority
-from fivespot.apiserver.patching import JSON_PATCH, apply_patch, merge
-from fivespot.apiserver.routes import Target, resource_target
+from fivespot.apiserver.patch import JSON_PATCH, apply_patch, merge
+from fivespot.apiserver.routes import RequestTarget, resource_target
 from fivespot.apiserver.schema import apply_defaults, check_rules, compile_schema, prune, validate
-from fivespot.apiserver.schema.checking import ABSENT
+from fivespot.apiserver.schema.cel_library import parse_quantity
 from fivespot.apiserver.schema.node import cel_name, go_pattern
-from fivespot.apiserver.schema.pack import parse_quantity
+from fivespot.apiserver.schema.validation import ABSENT
 from fivespot.apiserver.status import ApiFault
 from fivespot.apiserver.store import Collection, Entry
 
@@ -165,19 +165,19 @@ def test_versions_are_preferred_as_kubernetes_prefers_them() -> None:
 @pytest.mark.parametrize(
     ("path", "target"),
     [
-        ("/api/v1/pods", Target("", "v1", "pods")),
-        ("/api/v1/namespaces", Target("", "v1", "namespaces")),
-        ("/api/v1/namespaces/x", Target("", "v1", "namespaces", "", "x")),
-        ("/api/v1/namespaces/x/status", Target("", "v1", "namespaces", "", "x", "status")),
-        ("/api/v1/namespaces/x/pods", Target("", "v1", "pods", "x")),
-        ("/api/v1/namespaces/x/pods/y", Target("", "v1", "pods", "x", "y")),
-        ("/api/v1/namespaces/x/pods/y/status", Target("", "v1", "pods", "x", "y", "status")),
-        ("/apis/g.io/v1/things/y", Target("g.io", "v1", "things", "", "y")),
-        ("/apis/g.io/v1/namespaces/x/things/y/scale", Target("g.io", "v1", "things", "x", "y", "scale")),
-        ("/apis/g.io/v1/things/", Target("g.io", "v1", "things")),
+        ("/api/v1/pods", RequestTarget("", "v1", "pods")),
+        ("/api/v1/namespaces", RequestTarget("", "v1", "namespaces")),
+        ("/api/v1/namespaces/x", RequestTarget("", "v1", "namespaces", "", "x")),
+        ("/api/v1/namespaces/x/status", RequestTarget("", "v1", "namespaces", "", "x", "status")),
+        ("/api/v1/namespaces/x/pods", RequestTarget("", "v1", "pods", "x")),
+        ("/api/v1/namespaces/x/pods/y", RequestTarget("", "v1", "pods", "x", "y")),
+        ("/api/v1/namespaces/x/pods/y/status", RequestTarget("", "v1", "pods", "x", "y", "status")),
+        ("/apis/g.io/v1/things/y", RequestTarget("g.io", "v1", "things", "", "y")),
+        ("/apis/g.io/v1/namespaces/x/things/y/scale", RequestTarget("g.io", "v1", "things", "x", "y", "scale")),
+        ("/apis/g.io/v1/things/", RequestTarget("g.io", "v1", "things")),
     ],
 )
-def test_paths_of_resources(path: str, target: Target) -> None:
+def test_paths_of_resources(path: str, target: RequestTarget) -> None:
     assert resource_target(path) == target
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fivespot.apiserver import ApiServer, Handler, Request, Response, Stream
+from fivespot.apiserver import ApiRequest, ApiResponse, ApiServer, Handler, Stream
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -40,13 +40,13 @@ def config_map(name: str, **metadata: Any) -> dict[str, Any]:
 async def ask(server: ApiServer, method: str, target: str, body: Any = None, **headers: str) -> Any:
     """The decoded answer of a request that must succeed."""
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    answer = await server.handle(Request.of(method, target, body, sent))
+    answer = await server.handle(ApiRequest.of(method, target, body, sent))
     assert answer.status in {200, 201}, answer.body
     return answer.json()
 
 
 async def watch(server: ApiServer, target: str) -> Stream:
-    answer = await server.handle(Request.of("GET", target))
+    answer = await server.handle(ApiRequest.of("GET", target))
     assert answer.status == 200
     assert not isinstance(answer.body, bytes)
     return answer.body
@@ -122,7 +122,7 @@ async def test_a_continue_token_whose_state_is_forgotten(server: ApiServer) -> N
     first = await ask(server, "GET", f"{MAPS}?limit=1")
     await ask(server, "DELETE", f"{MAPS}/b")
     server.compact()
-    answer = await server.handle(Request.of("GET", f"{MAPS}?limit=1&continue={first['metadata']['continue']}"))
+    answer = await server.handle(ApiRequest.of("GET", f"{MAPS}?limit=1&continue={first['metadata']['continue']}"))
     status = answer.json()
     assert isinstance(status, dict)
     assert (answer.status, status["reason"]) == (410, "Expired")
@@ -151,15 +151,15 @@ async def test_the_same_seed_gives_the_same_identifiers() -> None:
 async def test_a_middleware_sees_every_request_and_may_answer_itself(server: ApiServer) -> None:
     seen = []
 
-    async def middle(request: Request, go_on: Handler) -> Response:
+    async def middle(request: ApiRequest, go_on: Handler) -> ApiResponse:
         seen.append(f"{request.method} {request.path}")
         if request.method == "DELETE":
-            return Response(503, [("Retry-After", "7")], b"busy")
+            return ApiResponse(503, [("Retry-After", "7")], b"busy")
         return await go_on(request)
 
     server.middleware = middle
     await ask(server, "POST", MAPS, config_map("a"))
-    refused = await server.handle(Request.of("DELETE", f"{MAPS}/a"))
+    refused = await server.handle(ApiRequest.of("DELETE", f"{MAPS}/a"))
     assert (refused.status, refused.header("retry-after"), refused.body) == (503, "7", b"busy")
     assert (await ask(server, "GET", f"{MAPS}/a"))["data"] == {"x": "1"}
     assert seen == [f"POST {MAPS}", f"DELETE {MAPS}/a", f"GET {MAPS}/a"]
@@ -168,13 +168,13 @@ async def test_a_middleware_sees_every_request_and_may_answer_itself(server: Api
 async def test_a_token_is_asked_for_where_one_is_set() -> None:
     async with ApiServer(token="secret") as server:
         for given in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic secret"}):
-            answer = await server.handle(Request.of("GET", MAPS, headers=given))
+            answer = await server.handle(ApiRequest.of("GET", MAPS, headers=given))
             status = answer.json()
             assert isinstance(status, dict)
             assert (answer.status, status["reason"]) == (401, "Unauthorized")
-        answer = await server.handle(Request.of("GET", MAPS, headers={"Authorization": "Bearer secret"}))
+        answer = await server.handle(ApiRequest.of("GET", MAPS, headers={"Authorization": "Bearer secret"}))
         assert answer.status == 200
-        assert (await server.handle(Request.of("GET", "/readyz"))).status == 200
+        assert (await server.handle(ApiRequest.of("GET", "/readyz"))).status == 200
 
 
 async def test_what_goes_wrong_inside_is_a_status_too(server: ApiServer, caplog: pytest.LogCaptureFixture) -> None:
@@ -182,7 +182,7 @@ async def test_what_goes_wrong_inside_is_a_status_too(server: ApiServer, caplog:
         raise RuntimeError("boom")
 
     server.cluster.now = broken  # type: ignore[method-assign]
-    answer = await server.handle(Request.of("POST", MAPS, config_map("a")))
+    answer = await server.handle(ApiRequest.of("POST", MAPS, config_map("a")))
     status = answer.json()
     assert isinstance(status, dict)
     assert (answer.status, status["reason"]) == (500, "InternalError")
@@ -215,7 +215,7 @@ async def test_a_long_list_leaves_the_loop_to_others(server: ApiServer) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(others())
         for target, headers in ((MAPS, {}), (f"{MAPS}?labelSelector=n%3D3", {}), (MAPS, table)):
-            answer = await server.handle(Request.of("GET", target, headers=headers))
+            answer = await server.handle(ApiRequest.of("GET", target, headers=headers))
             assert answer.status == 200
         done = True
     assert longest < 0.05
@@ -231,7 +231,7 @@ async def test_memory_of_many_objects_is_bounded_by_their_bytes(server: ApiServe
         before = tracemalloc.get_traced_memory()[0]
         for number in range(100):
             body["metadata"]["name"] = f"c{number}"  # type: ignore[index]
-            await server.handle(Request.of("POST", MAPS, body))
+            await server.handle(ApiRequest.of("POST", MAPS, body))
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()

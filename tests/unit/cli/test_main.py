@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from fivespot import __version__
-from fivespot.cli.chosen import ManagerOptions
 from fivespot.cli.main import cli, complain, main
+from fivespot.cli.options import ManagerOptions
 from fivespot.runtime.errors import ConfigError, StopError
 from fivespot.schedule.zones import TZDATA_RELEASE
 

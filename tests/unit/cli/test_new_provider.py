@@ -13,7 +13,7 @@ import yaml
 from click.testing import CliRunner
 
 from fivespot.cli.main import cli
-from fivespot.cli.new_provider_project import _FILES, Names, name_project, write_project
+from fivespot.cli.new_provider.project import _FILES, Names, name_project, write_project
 from fivespot.runtime.errors import ConfigError
 
 

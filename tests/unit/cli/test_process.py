@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from fivespot.cli.chosen import ManagerOptions
+from fivespot.cli.options import ManagerOptions
 from fivespot.cli.process import _loop_factory, assemble
 from fivespot.runtime.client import Connection, HttpTransport, Request, Response
 from fivespot.runtime.clock import InlineOffload, LoopClock

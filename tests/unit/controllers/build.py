@@ -12,23 +12,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from fivespot.api import names
-from fivespot.contract import Reading, Reference, Resolved, Unreadable, Unresolved
+from fivespot.contract import Reference, Resolution, Resolved, Unreadable, Unresolved
+from fivespot.controllers.scheduledmachine.cluster_api import ChildRef, ClusterApi, ClusterView, Known, MachineView
 from fivespot.controllers.scheduledmachine.decide import decide
-from fivespot.controllers.scheduledmachine.machine import ChildRef, MachineView
-from fivespot.controllers.scheduledmachine.memory import StatusMemory, read_memory
-from fivespot.controllers.scheduledmachine.model import (
-    Child,
-    ClusterApi,
-    ClusterView,
-    Known,
-    Refusal,
-    Slot,
-    Snapshot,
-    World,
-)
 from fivespot.controllers.scheduledmachine.plan import Plan, Step
-from fivespot.controllers.scheduledmachine.report import build_status
+from fivespot.controllers.scheduledmachine.snapshot import Child, Refusal, Slot, Snapshot, World
 from fivespot.controllers.scheduledmachine.spec import SpecView, TemplateKind
+from fivespot.controllers.scheduledmachine.status import build_status
+from fivespot.controllers.scheduledmachine.stored_status import StatusMemory, read_memory
 from fivespot.controllers.scheduledmachine.timings import Timings
 from fivespot.runtime.objects import Head, OwnerReference, Resource, find_condition, rfc3339
 
@@ -208,11 +199,11 @@ def machine_ref(uid: str = "m-1") -> Json:
     }
 
 
-def world(reading: Reading = UP, **changes: Any) -> World:
+def world(reading: Resolution = UP, **changes: Any) -> World:
     return replace(World(reading=reading, capi=CAPI, cluster=CLUSTER), **changes)
 
 
-def snapshot(reading: Reading = UP, **changes: Any) -> Snapshot:
+def snapshot(reading: Resolution = UP, **changes: Any) -> Snapshot:
     """A snapshot at NOW. Fields of the world and of the snapshot are told apart by name."""
     fields = {name: changes.pop(name) for name in tuple(changes) if name in World.__dataclass_fields__}
     if "machine" in fields and "children" not in fields and fields["machine"] is not None:

@@ -14,24 +14,13 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from fivespot.api import Phase, names
-from fivespot.contract import Display, Reading, Resolved, Unreadable, Unresolved
-from fivespot.contract.reasons import UNRESOLVED_REASONS
+from fivespot.contract import Display, Resolution, Resolved, Unreadable, Unresolved
+from fivespot.contract.resolution import UNRESOLVED_REASONS
 from fivespot.controllers.scheduledmachine.children import EXCLUDE_DRAIN, EXCLUDE_VOLUMES
-from fivespot.controllers.scheduledmachine.machine import MachineView
-from fivespot.controllers.scheduledmachine.memory import StatusMemory
-from fivespot.controllers.scheduledmachine.model import (
-    Answers,
-    Child,
-    ClusterApi,
-    ClusterView,
-    Known,
-    Refusal,
-    Slot,
-    Snapshot,
-    TemplateState,
-    World,
-)
+from fivespot.controllers.scheduledmachine.cluster_api import ClusterApi, ClusterView, Known, MachineView
+from fivespot.controllers.scheduledmachine.snapshot import Answers, Child, Refusal, Slot, Snapshot, TemplateState, World
 from fivespot.controllers.scheduledmachine.spec import SpecView
+from fivespot.controllers.scheduledmachine.stored_status import StatusMemory
 from fivespot.controllers.scheduledmachine.timings import Timings
 from fivespot.runtime.objects import Head, OwnerReference, rfc3339
 from unit.controllers.build import (
@@ -92,8 +81,8 @@ def _display() -> Display:
     )
 
 
-def _reading() -> Reading:
-    readings: list[Reading] = [
+def _reading() -> Resolution:
+    readings: list[Resolution] = [
         Resolved(_maybe(), _display()),
         Unresolved(_one(*UNRESOLVED_REASONS), _one("why", "x" * 2000), _display()),
         Unreadable(_one("forbidden", "503")),

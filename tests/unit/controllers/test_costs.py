@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fivespot.contract import Reading
-from fivespot.controllers.scheduledmachine.machine import MachineView
-from fivespot.controllers.scheduledmachine.report import mirror_only
+from fivespot.contract import Resolution
+from fivespot.controllers.scheduledmachine.cluster_api import MachineView
+from fivespot.controllers.scheduledmachine.status import mirror_only
 from fivespot.runtime.objects import merge_diff
 from unit.controllers.build import (
     BOOTSTRAP,
@@ -32,7 +32,7 @@ REFERENCES = ("bootstrapRef", "infrastructureRef")
 
 
 @pytest.mark.parametrize("reading", [UP, DOWN], ids=["up", "down"])
-def test_b5_2_what_cluster_api_deletes_with_its_machine_costs_no_write(reading: Reading) -> None:
+def test_b5_2_what_cluster_api_deletes_with_its_machine_costs_no_write(reading: Resolution) -> None:
     begun = memory(machineRef=machine_ref(), shutdownRequestedTime=at(minutes=1))
     going = snapshot(reading, machine=machine(deleting=True), memory=begun)
     _, written = judged(going)

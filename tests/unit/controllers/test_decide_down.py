@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from fivespot.api import Phase, Reason
-from fivespot.contract import Reading
+from fivespot.contract import Resolution
 from fivespot.controllers.scheduledmachine.children import EXCLUDE_DRAIN, EXCLUDE_VOLUMES
+from fivespot.controllers.scheduledmachine.cluster_api import ClusterApi, ClusterView, Known
 from fivespot.controllers.scheduledmachine.decide import decide
-from fivespot.controllers.scheduledmachine.model import Child, ClusterApi, ClusterView, Known, Slot, Snapshot
 from fivespot.controllers.scheduledmachine.plan import (
     Ask,
     DeleteChildren,
@@ -20,6 +20,7 @@ from fivespot.controllers.scheduledmachine.plan import (
     PatchMachine,
     Want,
 )
+from fivespot.controllers.scheduledmachine.snapshot import Child, Slot, Snapshot
 from unit.controllers.build import (
     BOOTSTRAP,
     DOWN,
@@ -51,7 +52,7 @@ DELETING_CLUSTER = ClusterView(Known.YES, deleting=True)
 LEFT = (child(Slot.BOOTSTRAP), child(Slot.INFRASTRUCTURE, deleting=True))
 
 
-def down(reading: Reading = DOWN, **changes: Any) -> Snapshot:
+def down(reading: Resolution = DOWN, **changes: Any) -> Snapshot:
     return snapshot(reading, **changes)
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from fivespot.api import Phase, Reason, names
-from fivespot.contract import Reading, Unresolved
+from fivespot.contract import Resolution, Unresolved
+from fivespot.controllers.scheduledmachine.cluster_api import ClusterView, Known
 from fivespot.controllers.scheduledmachine.decide import decide
-from fivespot.controllers.scheduledmachine.model import ClusterView, Known, Slot, Snapshot
 from fivespot.controllers.scheduledmachine.plan import CreateChildren, DeleteChildren, DeleteMachine, Want
+from fivespot.controllers.scheduledmachine.snapshot import Slot, Snapshot
 from unit.controllers.build import (
     BLIND,
     DOWN,
@@ -46,7 +47,7 @@ REFERENCES_OTHER = spec(schedule=OTHER)
 @pytest.mark.parametrize("reading", [UP, DOWN, LOST, BLIND], ids=["up", "down", "lost", "blind"])
 @pytest.mark.parametrize("enabled", [True, False])
 @pytest.mark.parametrize("cluster_deleting", [True, False])
-def test_a6_the_kill_switch_beats_everything(reading: Reading, enabled: bool, cluster_deleting: bool) -> None:
+def test_a6_the_kill_switch_beats_everything(reading: Resolution, enabled: bool, cluster_deleting: bool) -> None:
     cluster = ClusterView(Known.YES, deleting=cluster_deleting, paused=True)
     plan = decide(snapshot(reading, spec=spec(kill_switch=True, enabled=enabled), cluster=cluster, machine=machine()))
     assert plan.want is Want.KILLED
@@ -54,13 +55,13 @@ def test_a6_the_kill_switch_beats_everything(reading: Reading, enabled: bool, cl
 
 
 @pytest.mark.parametrize("reading", [UP, DOWN, LOST, BLIND], ids=["up", "down", "lost", "blind"])
-def test_a6_disabled_beats_the_schedule(reading: Reading) -> None:
+def test_a6_disabled_beats_the_schedule(reading: Resolution) -> None:
     plan = decide(snapshot(reading, spec=spec(enabled=False), machine=ready_machine()))
     assert (plan.want, plan.reason) == (Want.DISABLED, Reason.GRACE_PERIOD_ACTIVE)
 
 
 @pytest.mark.parametrize(("reading", "want"), [(UP, Want.ACTIVE), (DOWN, Want.INACTIVE)])
-def test_a4_a9_a_verdict_counts_whatever_was_held(reading: Reading, want: Want) -> None:
+def test_a4_a9_a_verdict_counts_whatever_was_held(reading: Resolution, want: Want) -> None:
     for held in (True, False, None):
         plan, stored = judged(snapshot(reading, memory=memory(active=held)))
         assert plan.want is want

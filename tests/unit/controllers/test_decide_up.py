@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fivespot.api import Phase, Reason, names
-from fivespot.contract import Reading
+from fivespot.contract import Resolution
+from fivespot.controllers.scheduledmachine.cluster_api import ClusterApi, Known
 from fivespot.controllers.scheduledmachine.decide import decide
-from fivespot.controllers.scheduledmachine.model import Answers, Child, ClusterApi, Known, Slot, TemplateState
 from fivespot.controllers.scheduledmachine.plan import (
     Ask,
     CreateChildren,
@@ -18,6 +18,7 @@ from fivespot.controllers.scheduledmachine.plan import (
     DeleteMachine,
     PatchMachine,
 )
+from fivespot.controllers.scheduledmachine.snapshot import Answers, Child, Slot, TemplateState
 from fivespot.runtime.objects import OwnerReference
 from unit.controllers.build import (
     BOOTSTRAP,
@@ -169,7 +170,9 @@ def test_b1_5_any_other_leftover_is_deleted_and_waited_for(left: Child) -> None:
 
 
 @pytest.mark.parametrize("reading", [UP, DOWN], ids=["up", "down"])
-def test_b1_5_what_a_machine_has_adopted_is_deleted_only_when_the_server_says_that_it_is_gone(reading: Reading) -> None:
+def test_b1_5_what_a_machine_has_adopted_is_deleted_only_when_the_server_says_that_it_is_gone(
+    reading: Resolution,
+) -> None:
     """The answer to its creation was lost, and its cache may be behind that of what it was made from."""
     s = snapshot(reading, children=adopted("m-2"), memory=memory(shutdownRequestedTime=at(minutes=1)))
     plan = decide(s)

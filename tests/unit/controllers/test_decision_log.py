@@ -14,16 +14,16 @@ from typing import Any, cast, get_args
 import pytest
 import structlog
 
-from fivespot.controllers.scheduledmachine import reporting
+from fivespot.controllers.scheduledmachine import status_writer
 from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.metrics import MachineMetrics
-from fivespot.controllers.scheduledmachine.model import Snapshot
-from fivespot.controllers.scheduledmachine.reporting import CONTROLLER, Reporter
+from fivespot.controllers.scheduledmachine.snapshot import Snapshot
+from fivespot.controllers.scheduledmachine.status_writer import CONTROLLER, Reporter
 from fivespot.controllers.scheduledmachine.timings import Timings
 from fivespot.runtime.clock import LoopClock
 from fivespot.runtime.errors import ConflictError, ServerError
 from fivespot.runtime.manager import ControllerSettings, ManagerContext
-from fivespot.runtime.manager.plans import PlanBook
+from fivespot.runtime.manager.debug import PlanBook
 from fivespot.runtime.objects import Key, Object
 from fivespot.runtime.reconcile import Controller, Result
 from fivespot.runtime.reconcile import controller as running
@@ -38,7 +38,7 @@ KEY = Key(NAMESPACE, NAME)
 @pytest.fixture(autouse=True)
 def _put_back(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     handlers, level = list(logging.getLogger().handlers), logging.getLogger().level
-    for module in (reporting, running):
+    for module in (status_writer, running):
         monkeypatch.setattr(module, "_log", None)
     yield
     structlog.reset_defaults()
@@ -94,7 +94,7 @@ async def lines_of(
     """What a controller logs that runs once for each snapshot; its own start left out."""
     stream = io.BytesIO()
     configure(format, stream=stream, now=lambda: NOW)
-    for module in (reporting, running):
+    for module in (status_writer, running):
         # A logger that was used keeps the configuration that it had then.
         setattr(module, "_log", structlog.get_logger("fivespot.test"))  # noqa: B010 - mypy knows no private name here
     reconciler = OneReport(ControllerSettings(dry_run=dry_run), Client(error), *snapshots)

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from fivespot.api import Phase, names
-from fivespot.contract import Reading
+from fivespot.contract import Resolution
 from fivespot.controllers.scheduledmachine.children import EXCLUDE_DRAIN
+from fivespot.controllers.scheduledmachine.cluster_api import Known
 from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.decide_down import FINALIZER_TIMEOUT
-from fivespot.controllers.scheduledmachine.model import Known, Slot, Snapshot
 from fivespot.controllers.scheduledmachine.plan import (
     Ask,
     DeleteChildren,
@@ -22,7 +22,8 @@ from fivespot.controllers.scheduledmachine.plan import (
     DropFinalizer,
     PatchMachine,
 )
-from fivespot.controllers.scheduledmachine.report import build_status, phase_notices
+from fivespot.controllers.scheduledmachine.snapshot import Slot, Snapshot
+from fivespot.controllers.scheduledmachine.status import build_status, phase_notices
 from fivespot.runtime.objects import merge_diff
 from unit.controllers.build import (
     BLIND,
@@ -48,7 +49,7 @@ from unit.controllers.build import (
 LEFT = (child(Slot.BOOTSTRAP), child(Slot.INFRASTRUCTURE))
 
 
-def deleted(reading: Reading = UP, *, ago: float = 1.0, **changes: Any) -> Snapshot:
+def deleted(reading: Resolution = UP, *, ago: float = 1.0, **changes: Any) -> Snapshot:
     return snapshot(reading, **({"head": head(deleted=at(seconds=ago))} | changes))
 
 
@@ -59,14 +60,14 @@ def test_b3_2_deleted_with_its_dependents_to_be_left_it_touches_nothing_and_lets
 
 
 @pytest.mark.parametrize("reading", [UP, DOWN, LOST, BLIND], ids=["up", "down", "lost", "blind"])
-def test_b3_2_deletion_takes_the_machine_without_grace_and_with_drain(reading: Reading) -> None:
+def test_b3_2_deletion_takes_the_machine_without_grace_and_with_drain(reading: Resolution) -> None:
     plan = decide(deleted(reading, machine=ready_machine()))
     assert plan.steps == (DeleteMachine(ready_machine()),)
     assert EXCLUDE_DRAIN not in repr(plan.steps)
 
 
 @pytest.mark.parametrize("reading", [UP, DOWN, LOST, BLIND], ids=["up", "down", "lost", "blind"])
-def test_b3_2_then_what_is_left_and_the_finalizer_last(reading: Reading) -> None:
+def test_b3_2_then_what_is_left_and_the_finalizer_last(reading: Resolution) -> None:
     assert decide(deleted(reading, machine=machine(deleting=True))).steps == ()
     assert decide(deleted(reading, children=LEFT)).steps == (DeleteChildren(LEFT),)
     going = (child(Slot.BOOTSTRAP, deleting=True),)

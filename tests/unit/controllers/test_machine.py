@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fivespot.controllers.scheduledmachine.children import EXCLUDE_DRAIN, EXCLUDE_VOLUMES
-from fivespot.controllers.scheduledmachine.machine import MACHINE, ChildRef, MachineView, read_machine
+from fivespot.controllers.scheduledmachine.cluster_api import MACHINE, ChildRef, MachineView, read_machine
 from fivespot.runtime.errors import ProtocolError
 from fivespot.runtime.objects import GroupKind, Object, decode_head
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from fivespot.api import Phase, names
+from fivespot.controllers.scheduledmachine.cluster_api import ClusterView, Known
 from fivespot.controllers.scheduledmachine.decide import decide
-from fivespot.controllers.scheduledmachine.model import ClusterView, Known, Slot, Snapshot
 from fivespot.controllers.scheduledmachine.plan import DeleteMachine, DropFinalizer
+from fivespot.controllers.scheduledmachine.snapshot import Slot, Snapshot
 from unit.controllers.build import (
     DOWN,
     LOST,

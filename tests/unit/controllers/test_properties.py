@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from fivespot.api import Phase, ScheduledMachineStatus, names
 from fivespot.contract import Unreadable
 from fivespot.controllers.scheduledmachine.children import EXCLUDE_DRAIN
+from fivespot.controllers.scheduledmachine.cluster_api import MACHINE, Known
 from fivespot.controllers.scheduledmachine.decide import decide
-from fivespot.controllers.scheduledmachine.machine import MACHINE
-from fivespot.controllers.scheduledmachine.model import Known, Slot, Snapshot
 from fivespot.controllers.scheduledmachine.plan import (
     CreateChildren,
     DeleteChildren,
@@ -26,8 +25,9 @@ from fivespot.controllers.scheduledmachine.plan import (
     Want,
 )
 from fivespot.controllers.scheduledmachine.refusals import fingerprint
-from fivespot.controllers.scheduledmachine.report import build_status, phase_notices
+from fivespot.controllers.scheduledmachine.snapshot import Slot, Snapshot
 from fivespot.controllers.scheduledmachine.spec import read_spec
+from fivespot.controllers.scheduledmachine.status import build_status, phase_notices
 from fivespot.runtime.objects import find_condition, merge_diff, rfc3339
 from support.machines import bootstrap, infrastructure
 from support.machines import machine as scheduled_machine

@@ -9,10 +9,11 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from fivespot.controllers.scheduledmachine.model import ClusterApi, ClusterView, Known, Slot, Snapshot, TemplateState
+from fivespot.controllers.scheduledmachine.cluster_api import ClusterApi, ClusterView, Known
 from fivespot.controllers.scheduledmachine.plan import Want
 from fivespot.controllers.scheduledmachine.refusals import Refusals, fingerprint
-from fivespot.controllers.scheduledmachine.report import Refused
+from fivespot.controllers.scheduledmachine.snapshot import Slot, Snapshot, TemplateState
+from fivespot.controllers.scheduledmachine.status import Refused
 from fivespot.controllers.scheduledmachine.timings import Timings
 from fivespot.runtime.objects import Key
 from unit.controllers.build import DOWN, LOST, NAME, NAMESPACE, UP, at, child, head, machine, memory, snapshot, world

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from fivespot.controllers.scheduledmachine.cluster_api import Known
 from fivespot.controllers.scheduledmachine.decide import decide
-from fivespot.controllers.scheduledmachine.memory import Replaced
-from fivespot.controllers.scheduledmachine.model import Answers, Known, Slot, TemplateState
 from fivespot.controllers.scheduledmachine.plan import CreateChildren, DeleteMachine
+from fivespot.controllers.scheduledmachine.snapshot import Answers, Slot, TemplateState
+from fivespot.controllers.scheduledmachine.stored_status import Replaced
 from unit.controllers.build import (
     BLIND,
     DOWN,

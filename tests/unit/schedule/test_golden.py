@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from fivespot.api import validate
-from fivespot.providers.capitalmarkets.decide import decide as decide_market
-from fivespot.providers.capitalmarkets.decide import prepare as prepare_market
+from fivespot.providers.capitalmarkets.provider import decide as decide_market
+from fivespot.providers.capitalmarkets.provider import prepare as prepare_market
 from fivespot.providers.capitalmarkets.spec import CapitalMarketsScheduleSpec
 from fivespot.providers.sdk import Verdict
-from fivespot.providers.timebased.decide import decide, prepare
+from fivespot.providers.timebased.provider import decide, prepare
 from fivespot.providers.timebased.spec import TimeBasedSpotScheduleSpec
 
 GOLDEN: list[dict[str, Any]] = json.loads(Path(__file__).with_name("golden.json").read_text("utf-8"))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fivespot.schedule.market import MarketTimeline, read_calendar
-from fivespot.schedule.market.pattern import MarketPattern
+from fivespot.schedule.market.timeline import MarketPattern
 from unit.schedule import comparing
 from unit.schedule.comparing import (
     DAY,

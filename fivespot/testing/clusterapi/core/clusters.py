@@ -24,10 +24,10 @@ from fivespot.runtime import (
     remove_finalizer,
     set_conditions,
 )
-from fivespot.testing.clusterapi.states import is_made
+from fivespot.testing.clusterapi.lifecycle import is_made
 from fivespot.testing.clusterapi.views import CLUSTER_KIND, CLUSTER_LABEL, PAUSED_ANNOTATION
 
-from .externals import Externals, Found, Reference, owner_reference
+from .externals import ExternalReference, Externals, Found, owner_reference
 from .machines import CLUSTERS, MACHINES
 
 __all__ = ["ClusterCore", "build_core_clusters"]
@@ -62,7 +62,7 @@ class ClusterCore:
             return DONE
         spec = obj.decode().get("spec") or {}
         infrastructure, control_plane = (
-            self._externals.find(key.namespace, Reference.read(spec.get(name)))
+            self._externals.find(key.namespace, ExternalReference.read(spec.get(name)))
             for name in ("infrastructureRef", "controlPlaneRef")
         )
         if not obj.head.deleting:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fivespot.testing.clusterapi.family import CORE_GROUP
+from fivespot.testing.clusterapi.kinds import CORE_GROUP
 
 __all__ = ["core_definitions"]
 

@@ -20,26 +20,26 @@ from fivespot.runtime import (
     Resource,
     merge_patch,
 )
-from fivespot.testing.clusterapi.family import CORE_GROUP
+from fivespot.testing.clusterapi.kinds import CORE_GROUP
 from fivespot.testing.clusterapi.views import CLUSTER_LABEL
 
 from .facts import EXTERNAL_KNOWN
 
-__all__ = ["Externals", "Found", "Reference", "owner_reference"]
+__all__ = ["ExternalReference", "Externals", "Found", "owner_reference"]
 
 
 _RETRY: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ExternalReference:
     """What a ``{apiGroup, kind, name}`` refers to."""
 
     group_kind: GroupKind
     name: str
 
     @classmethod
-    def read(cls, value: object) -> Reference | None:
+    def read(cls, value: object) -> ExternalReference | None:
         """None where there is no complete reference."""
         if not isinstance(value, Mapping) or not value.get("kind") or not value.get("name"):
             return None
@@ -81,7 +81,7 @@ class Externals:
         self._back = back
         self._open: dict[Resource, tuple[Informer, InformerSource]] = {}
 
-    def find(self, namespace: str, reference: Reference | None) -> Found:
+    def find(self, namespace: str, reference: ExternalReference | None) -> Found:
         """The object that is referred to, as far as it is known."""
         if reference is None:
             return Found()

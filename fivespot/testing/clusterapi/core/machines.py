@@ -26,14 +26,13 @@ from fivespot.runtime import (
     remove_finalizer,
 )
 from fivespot.testing.clusterapi.base import Waits
-from fivespot.testing.clusterapi.family import CORE_GROUP
+from fivespot.testing.clusterapi.kinds import CORE_GROUP
 from fivespot.testing.clusterapi.kubelet import PODS
 from fivespot.testing.clusterapi.nodes import NODES
 from fivespot.testing.clusterapi.views import CLUSTER_KIND, CLUSTER_LABEL, MACHINE_KIND, PAUSED_ANNOTATION
 
-from .deletion import Gone, Step, next_step
-from .drain import drain
-from .externals import Externals, Found, Reference, owner_reference
+from .deletion import Removed, Step, drain, next_step
+from .externals import ExternalReference, Externals, Found, owner_reference
 from .facts import External, MachineFacts, read_bootstrap, read_infrastructure, read_node
 from .status import machine_status
 
@@ -105,8 +104,10 @@ class MachineCore:
             await self._write_status(obj, facts, machine_status(facts, now=self._clock.now(), paused=True))
             return DONE
         spec = body["spec"]
-        bootstrap = self._externals.find(key.namespace, Reference.read((spec.get("bootstrap") or {}).get("configRef")))
-        infrastructure = self._externals.find(key.namespace, Reference.read(spec.get("infrastructureRef")))
+        bootstrap = self._externals.find(
+            key.namespace, ExternalReference.read((spec.get("bootstrap") or {}).get("configRef"))
+        )
+        infrastructure = self._externals.find(key.namespace, ExternalReference.read(spec.get("infrastructureRef")))
         if obj.head.deleting:
             return await self._go(obj, body, cluster, bootstrap, infrastructure)
         return await self._move(obj, body, cluster, bootstrap, infrastructure)
@@ -194,7 +195,7 @@ class MachineCore:
         facts = self._facts(obj.head, body, cluster, *externals)
         step = next_step(facts, drained=False, now=self._clock.now())
         message = step.message
-        if step.do is Gone.DRAIN:
+        if step.do is Removed.DRAIN:
             if left := self._waits.due(obj, _LOOK, self._settings.slow_look):
                 # Between two looks nothing is asked or said, whatever happens, unless the drain is called off.
                 return Result(requeue_after=left)
@@ -218,16 +219,16 @@ class MachineCore:
         status = machine_status(facts, now=self._clock.now(), deleting=(step.reason, message))
         if step.started:
             status["deletion"] = {**(status.get("deletion") or {}), **step.started}
-        if step.do is not Gone.LET_GO:
+        if step.do is not Removed.LET_GO:
             obj = await self._write_status(obj, facts, status)
         match step.do:
-            case Gone.DELETE_INFRASTRUCTURE:
+            case Removed.DELETE_INFRASTRUCTURE:
                 await self._externals.delete(infrastructure)
-            case Gone.DELETE_BOOTSTRAP:
+            case Removed.DELETE_BOOTSTRAP:
                 await self._externals.delete(bootstrap)
-            case Gone.DELETE_NODE if facts.node is not None:
+            case Removed.DELETE_NODE if facts.node is not None:
                 await self._client.delete(NODES, Key("", facts.node.name), uid=facts.node.uid)
-            case Gone.LET_GO:
+            case Removed.LET_GO:
                 await remove_finalizer(self._client, MACHINES, obj, FINALIZER)
 
     # Looking -----------------------------------------------------------------------------------------------------

@@ -11,9 +11,8 @@ import pytest
 from rich.console import Console
 
 from fivespot.cli.demo.board import Board
-from fivespot.cli.demo.lines import Feed
 from fivespot.cli.demo.sample import HOURS, NODES, SCHEDULED_MACHINES
-from fivespot.cli.demo.view import View
+from fivespot.cli.demo.views import BoardView, Feed
 from fivespot.runtime import Change, ChangeType, Object, Resource
 from fivespot.testing.clusterapi.core import MACHINES
 
@@ -117,7 +116,7 @@ def test_what_goes_leaves_the_board_and_may_come_again(told: Told) -> None:
 def test_the_picture_fits_on_the_screen_and_holds_what_matters(told: Told, width: int, height: int) -> None:
     see_everything(told)
     console = Console(width=width, height=height, file=io.StringIO(), force_terminal=True, color_system=None)
-    view = View(
+    view = BoardView(
         told.board,
         told.feed,
         clock=lambda: "Monday 08:00",

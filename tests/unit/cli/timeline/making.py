@@ -11,9 +11,8 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from fivespot.cli.main import cli
-from fivespot.cli.timeline.course import Course
-from fivespot.cli.timeline.kinds import Kinds
-from fivespot.cli.timeline.schedules import Schedule, find_schedules
+from fivespot.cli.timeline.forecast import Forecast
+from fivespot.cli.timeline.schedules import ProviderKinds, Schedule, find_schedules
 from fivespot.cli.timeline.simulate import Simulation, ready
 
 Json = dict[str, Any]
@@ -46,11 +45,11 @@ def manual(name: str, spec: Json, **more: Any) -> Json:
 def simulate(objects: Sequence[Json], start: datetime) -> tuple[Simulation, Schedule]:
     """A simulation of the objects, and the first of them."""
     schedules = find_schedules(objects)
-    known = Kinds(())
+    known = ProviderKinds(())
     return Simulation(schedules, lambda each: ready(each, known.provider(each)), start), schedules[0]
 
 
-def course(objects: Sequence[Json], start: datetime) -> Course:
+def course(objects: Sequence[Json], start: datetime) -> Forecast:
     """The course of the first of the objects."""
     simulation, first = simulate(objects, start)
     return simulation.course(first)

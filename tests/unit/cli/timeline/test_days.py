@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fivespot.cli.timeline.course import Interval, Period
 from fivespot.cli.timeline.days import Day, days_of, total
-from fivespot.cli.timeline.words import change_text, clock, length, offset, share, span_text
+from fivespot.cli.timeline.forecast import Interval, Period
+from fivespot.cli.timeline.formats import change_text, clock, length, offset, share, span_text
 from fivespot.schedule import load_zone
 from unit.schedule.comparing import QUICK, periods, year
 

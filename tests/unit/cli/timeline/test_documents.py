@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fivespot.cli.timeline.documents import read_objects
-from fivespot.cli.timeline.fields import unknown_fields
+from fivespot.cli.timeline.documents import read_objects, unknown_fields
 from fivespot.runtime.errors import ConfigError
 
 

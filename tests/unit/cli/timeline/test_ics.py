@@ -9,7 +9,7 @@ from typing import Any
 import icalendar
 import pytest
 
-from fivespot.cli.timeline.course import Course, Period
+from fivespot.cli.timeline.forecast import Forecast, Period
 from fivespot.cli.timeline.ics import export
 from fivespot.runtime.errors import ConfigError
 from unit.cli.timeline.making import NIGHT, OFFICE, Json, course, manual, timebased
@@ -19,7 +19,7 @@ MONDAY = datetime(2027, 3, 22, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-def calendar(found: Course, period: Period, now: datetime = NOW) -> bytes:
+def calendar(found: Forecast, period: Period, now: datetime = NOW) -> bytes:
     return export("TimeBasedSpotSchedule team-ü/hours", "TimeBasedSpotSchedule team hours", found, period, now)
 
 

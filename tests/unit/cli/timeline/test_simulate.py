@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fivespot.cli.timeline.course import Change, Course, DecisionFailed
+from fivespot.cli.timeline.forecast import DecisionFailed, Forecast, Transition
 from fivespot.cli.timeline.schedules import Schedule, find_schedules, select, zone_name
 from fivespot.cli.timeline.simulate import Simulation, ready
 from fivespot.providers.sdk import ApiModel, Context, NoVerdict, Provider, Verdict
@@ -22,7 +22,7 @@ def at(hour: float, day: int = 4) -> datetime:
     return datetime(2027, 1, day, tzinfo=UTC) + timedelta(hours=hour)
 
 
-def changes(found: Course, end: datetime) -> list[tuple[datetime, bool]]:
+def changes(found: Forecast, end: datetime) -> list[tuple[datetime, bool]]:
     return [(change.at, change.active) for change in found.changes(end)]
 
 
@@ -229,7 +229,7 @@ class NothingSpec(ApiModel):
     """A spec that says nothing."""
 
 
-def of(provider: Provider[NothingSpec], at_: datetime = MONDAY) -> Course:
+def of(provider: Provider[NothingSpec], at_: datetime = MONDAY) -> Forecast:
     [found] = find_schedules([schedule(provider.kind, "x", {})])
     return Simulation([found], lambda each: ready(each, provider), at_).course(found)
 
@@ -279,5 +279,5 @@ def test_a_provider_learns_what_it_last_decided() -> None:
         return Verdict(not context.active, at + timedelta(hours=2 if context.active else 3))
 
     found = of(Provider("Dwelling", spec=NothingSpec, decide=decide))
-    assert found.changes(at(9)) == [Change(at(3), False), Change(at(5), True), Change(at(8), False)]
+    assert found.changes(at(9)) == [Transition(at(3), False), Transition(at(5), True), Transition(at(8), False)]
     assert seen[:3] == [(None, None), (True, at(0)), (False, at(3))]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 import pytest
 
-from fivespot.cli.timeline.course import Period
+from fivespot.cli.timeline.forecast import Period
 from fivespot.cli.timeline.period import read_period
 from fivespot.cli.timeline.text import ASCII, UNICODE, Marks, render
 from fivespot.schedule import load_zone

@@ -28,7 +28,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
             assert (machine, kubeconfig, context, version) == ("team-a/web-1", "file", None, "v1beta1")
             return explain(found)
 
-        monkeypatch.setattr("fivespot.cli.why.asking.ask", ask)
+        monkeypatch.setattr("fivespot.cli.why.ask.ask", ask)
         monkeypatch.setenv("CAPI_MACHINE_API_VERSION", "v1beta1")
         return CliRunner().invoke(cli, ["why", "team-a/web-1", "--kubeconfig", "file", *arguments])
 

@@ -9,14 +9,13 @@ from typing import Any
 import click
 import pytest
 
-from fivespot.cli.why.as_json import to_json
 from fivespot.cli.why.command import EXIT
 from fivespot.cli.why.explain import Settled, explain
 from fivespot.cli.why.judge import Judgement
 from fivespot.cli.why.live import Unread
-from fivespot.cli.why.text import render
+from fivespot.cli.why.render import render, to_json
 from fivespot.contract import Display, Resolved
-from fivespot.controllers.scheduledmachine.model import Slot, Snapshot
+from fivespot.controllers.scheduledmachine.snapshot import Slot, Snapshot
 from fivespot.runtime.objects import GroupKind, Key, Object
 from unit.controllers.build import (
     BLIND,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fivespot.api import validate
-from fivespot.providers.capitalmarkets.decide import decide, prepare
+from fivespot.providers.capitalmarkets.provider import decide, prepare
 from fivespot.providers.capitalmarkets.spec import CapitalMarketsScheduleSpec
 from fivespot.providers.sdk import SpecError, Verdict
 

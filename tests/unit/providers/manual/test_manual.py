@@ -9,10 +9,15 @@ import pytest
 import structlog.testing
 
 from fivespot.api import InvalidObject, validate
-from fivespot.contract import Display, Reading, Reference, Resolved, Unreadable, Unresolved
-from fivespot.providers.manual.decide import BASE_CYCLE, BASE_UNRESOLVED, decide
-from fivespot.providers.manual.provider import PROVIDER
-from fivespot.providers.manual.spec import MANUAL_SCHEDULES, ManualScheduleSpec
+from fivespot.contract import Display, Reference, Resolution, Resolved, Unreadable, Unresolved
+from fivespot.providers.manual.provider import (
+    BASE_CYCLE,
+    BASE_UNRESOLVED,
+    MANUAL_SCHEDULES,
+    PROVIDER,
+    ManualScheduleSpec,
+    decide,
+)
 from fivespot.providers.sdk import Context, NoVerdict
 from fivespot.runtime.objects import Key, Resource
 from unit.providers.sdk.stage import START, Stage, on_stage
@@ -49,11 +54,11 @@ def test_exactly_one_of_switch_and_base_is_given(spec: dict[str, Any], words: st
 class Others:
     """Other schedules, as a context shows them."""
 
-    def __init__(self, reading: Reading | None = None, /, **chain: dict[str, Any]) -> None:
+    def __init__(self, reading: Resolution | None = None, /, **chain: dict[str, Any]) -> None:
         self.reading = reading or Resolved(True)
         self.chain = chain
 
-    def schedule(self, namespace: str, reference: Reference, field: str, /) -> Reading:
+    def schedule(self, namespace: str, reference: Reference, field: str, /) -> Resolution:
         assert field == "spec.base"
         return self.reading
 

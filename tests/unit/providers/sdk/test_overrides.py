@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fivespot.providers.sdk import OVERRIDDEN, Folded, Override, Remembered, Verdict, fold
-from fivespot.providers.sdk.override_memory import read_memory, read_overrides, write_memory
-from fivespot.providers.sdk.override_spec import OverrideEntry
+from fivespot.providers.sdk.override_spec import OverrideEntry, read_memory, read_overrides, write_memory
 from fivespot.providers.sdk.overrides import Rule, State, Until
 
 NINE, FIVE = 9, 17

@@ -30,12 +30,12 @@ from fivespot.providers.sdk import (
     rbac_manifests,
     rbac_rules,
 )
-from fivespot.providers.sdk.deciding import Prepared
+from fivespot.providers.sdk.decider import Prepared
+from fivespot.providers.sdk.definition import metric_prefix, plural, short_names
+from fivespot.providers.sdk.dependencies import Readers, ReadTarget
+from fivespot.providers.sdk.due_batch import Together
 from fivespot.providers.sdk.environment import in_pod, settings_from
-from fivespot.providers.sdk.naming import metric_prefix, plural, short_names
-from fivespot.providers.sdk.readers import Readers, Target
-from fivespot.providers.sdk.remembering import Decision
-from fivespot.providers.sdk.together import Together
+from fivespot.providers.sdk.object_state import Decision
 from fivespot.runtime.clock import LoopClock
 from fivespot.runtime.errors import ConfigError
 from fivespot.runtime.objects import GroupKind, Key, Resource
@@ -353,8 +353,8 @@ async def test_what_is_no_longer_expected_does_not_pile_up() -> None:
 KIND, OTHER = GroupKind("g", "Kind"), GroupKind("g", "Other")
 
 
-def target(name: str, kind: GroupKind = KIND) -> Target:
-    return Target(kind, Key("ns", name))
+def target(name: str, kind: GroupKind = KIND) -> ReadTarget:
+    return ReadTarget(kind, Key("ns", name))
 
 
 def test_those_who_looked_at_something_are_found_and_others_are_not() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from fivespot.api import validate
 from fivespot.providers.sdk import Verdict
-from fivespot.providers.timebased.decide import decide, prepare
+from fivespot.providers.timebased.provider import decide, prepare
 from fivespot.providers.timebased.spec import TimeBasedSpotScheduleSpec
 
 WEEKDAYS = {"windows": [{"days": ["mon-fri"], "start": "08:00", "end": "16:00"}]}

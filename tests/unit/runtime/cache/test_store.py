@@ -11,8 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fivespot.runtime.cache.staging import Swap
-from fivespot.runtime.cache.store import Store
+from fivespot.runtime.cache.store import Store, Swap
 from fivespot.runtime.objects import Change, ChangeType, Key, Object, decode_head
 
 from .fakes import Recorder

@@ -22,7 +22,7 @@ import yaml
 from structlog.testing import capture_logs
 
 from fivespot.runtime.client import Connection, connect
-from fivespot.runtime.client.connecting import choose
+from fivespot.runtime.client.connection import choose
 from fivespot.runtime.client.kubeconfig import load_kubeconfig
 from fivespot.runtime.clock import SystemClock, ThreadOffload
 from fivespot.runtime.errors import ConfigError, UnauthorizedError
@@ -458,7 +458,7 @@ async def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(
     write(account / "token", "one\n")
     write(account / "namespace", "spot-system\n")
     write(account / "ca.crt", (tmp_path / "ca.crt").read_text())
-    monkeypatch.setattr("fivespot.runtime.client.connecting.SERVICE_ACCOUNT", account)
+    monkeypatch.setattr("fivespot.runtime.client.connection.SERVICE_ACCOUNT", account)
     monkeypatch.setattr("fivespot.runtime.client.auth.CHECK_SECONDS", 0.0)
     async with serving(accept, pki.server()) as wire:
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")

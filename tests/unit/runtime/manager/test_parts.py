@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
+from fivespot.runtime.client import DryRunTransport
 from fivespot.runtime.client.transport import ByteStream, Limits, Request, Response
-from fivespot.runtime.manager import PlanBook, ReadOnlyTransport
-from fivespot.runtime.manager.collecting import CollectorPolicy
+from fivespot.runtime.manager import PlanBook
+from fivespot.runtime.manager.gc_policy import CollectorPolicy
 from fivespot.runtime.objects import Key
 from fivespot.runtime.telemetry import Metrics
 
@@ -34,7 +35,7 @@ class Recording:
 async def test_nothing_that_could_change_the_cluster_is_sent_in_a_dry_run(method: str) -> None:
     inner = Recording()
     request = Request(method, "/x", Limits(1, 1, 1), what="create machines prod/web")
-    answer = await ReadOnlyTransport(inner).request(request)
+    answer = await DryRunTransport(inner).request(request)
     assert not inner.sent
     assert answer.status == 403
     assert json.loads(answer.body)["message"] == "dry run: create machines prod/web was not sent"
@@ -42,7 +43,7 @@ async def test_nothing_that_could_change_the_cluster_is_sent_in_a_dry_run(method
 
 async def test_reads_go_through_in_a_dry_run() -> None:
     inner = Recording()
-    transport = ReadOnlyTransport(inner)
+    transport = DryRunTransport(inner)
     assert (await transport.request(Request("GET", "/x", Limits(1, 1, 1)))).status == 200
     await transport.close()
     assert (inner.sent, inner.closed) == (["GET"], True)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fivespot.runtime.telemetry.correlation import Correlator, EventLimits, Fresh, ObjectRef, Outcome, event_name
+from fivespot.runtime.telemetry.correlation import Correlation, Correlator, EventLimits, Fresh, ObjectRef, event_name
 
 WEB = ObjectRef("5spot.finos.org/v1beta1", "ScheduledMachine", "prod", "web", "uid-1")
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -24,7 +24,7 @@ class Bench:
         self.writes: list[tuple[str, int, float]] = []
         self._numbers = itertools.count()
 
-    def see(self, message: str = "m", *, ref: ObjectRef = WEB, once: str = "", reason: str = "Reason") -> Outcome:
+    def see(self, message: str = "m", *, ref: ObjectRef = WEB, once: str = "", reason: str = "Reason") -> Correlation:
         event = Fresh(ref, "Normal", reason, message, "Reconcile", once)
         return self.core.seen(event, self.at, START + timedelta(seconds=self.at), lambda: f"u{next(self._numbers)}")
 
@@ -44,9 +44,9 @@ class Bench:
 
 def test_the_first_event_is_written_at_once_and_repeats_become_one_series() -> None:
     bench = Bench()
-    assert bench.see() is Outcome.QUEUED
+    assert bench.see() is Correlation.QUEUED
     bench.write()
-    assert [bench.see() for _ in range(9)] == [Outcome.COUNTED] * 9
+    assert [bench.see() for _ in range(9)] == [Correlation.COUNTED] * 9
     bench.run(until=5)
     assert [(count, at) for _, count, at in bench.writes] == [(1, 0.0), (10, 1.0)]
 
@@ -68,12 +68,12 @@ def test_100k_identical_events_cost_no_more_than_25_writes_and_one_more_per_5_mi
 def test_different_events_of_one_object_are_limited_to_a_burst_and_a_trickle() -> None:
     bench = Bench()
     outcomes = [bench.see(f"message {number}", reason=f"Reason{number}") for number in range(100)]
-    assert outcomes.count(Outcome.QUEUED) == 25
-    assert outcomes.count(Outcome.SPAM) == 75
+    assert outcomes.count(Correlation.QUEUED) == 25
+    assert outcomes.count(Correlation.SPAM) == 75
     bench.at = 299.0
-    assert bench.see("later") is Outcome.SPAM
+    assert bench.see("later") is Correlation.SPAM
     bench.at = 300.0
-    assert bench.see("later") is Outcome.QUEUED
+    assert bench.see("later") is Correlation.QUEUED
 
 
 def test_words_that_are_never_the_same_become_one_series_and_none_of_them_is_lost() -> None:
@@ -94,8 +94,8 @@ def test_words_that_are_never_the_same_become_one_series_and_none_of_them_is_los
     assert sum(counts.values()) == 1000
     assert len(bench.writes) < 20
     # Another reason is another matter, and so are the same words after a while of silence.
-    assert bench.see("load 5", reason="Other") is Outcome.QUEUED
-    assert bench.see("load 1001") is Outcome.QUEUED
+    assert bench.see("load 5", reason="Other") is Correlation.QUEUED
+    assert bench.see("load 1001") is Correlation.QUEUED
     record = bench.core.take(bench.at)
     assert record is not None
     assert record.event.message == "load 5"
@@ -106,7 +106,7 @@ def test_a_repeat_of_known_words_counts_where_they_were_told() -> None:
     for number in range(12):
         bench.see(f"load {number}")
     bench.write()
-    assert bench.see("load 3") is Outcome.COUNTED
+    assert bench.see("load 3") is Correlation.COUNTED
     bench.run(until=5)
     assert sorted(count for _, count, at in bench.writes if at == 0.0) == [*[1] * 10, 2]
     assert [count for _, count, at in bench.writes if at > 0.0] == [2]
@@ -117,7 +117,7 @@ def test_one_noisy_object_does_not_silence_another() -> None:
     for number in range(100):
         bench.see(f"message {number}", reason=f"Reason{number}")
     other = ObjectRef(WEB.api_version, WEB.kind, "prod", "db", "uid-2")
-    assert bench.see(ref=other) is Outcome.QUEUED
+    assert bench.see(ref=other) is Correlation.QUEUED
 
 
 def test_a_repeat_after_the_series_has_ended_is_a_new_event() -> None:
@@ -125,17 +125,17 @@ def test_a_repeat_after_the_series_has_ended_is_a_new_event() -> None:
     bench.see()
     bench.write()
     bench.at = 361.0
-    assert bench.see() is Outcome.QUEUED
+    assert bench.see() is Correlation.QUEUED
     bench.write()
     assert bench.writes[0][0] != bench.writes[1][0]
 
 
 def test_a_token_lets_one_event_through_for_ever() -> None:
     bench = Bench()
-    assert bench.see("first", once="activation-7") is Outcome.QUEUED
-    assert bench.see("second", once="activation-7") is Outcome.REPEATED
+    assert bench.see("first", once="activation-7") is Correlation.QUEUED
+    assert bench.see("second", once="activation-7") is Correlation.REPEATED
     bench.run(until=100_000)
-    assert bench.see("third", once="activation-7") is Outcome.REPEATED
+    assert bench.see("third", once="activation-7") is Correlation.REPEATED
     again = Bench()
     again.see("after a restart", once="activation-7")
     again.write()
@@ -149,7 +149,7 @@ def test_a_token_whose_event_was_refused_may_be_tried_again() -> None:
     assert record is not None
     bench.core.refused(record)
     assert bench.core.unwritten == 0
-    assert bench.see(once="activation-7") is Outcome.QUEUED
+    assert bench.see(once="activation-7") is Correlation.QUEUED
 
 
 def test_a_failing_write_is_tried_a_few_times_and_then_dropped() -> None:

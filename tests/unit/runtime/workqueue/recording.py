@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fivespot.runtime.workqueue.metrics import ObservableQueue
+from fivespot.runtime.workqueue.queue import ObservableQueue
 
 
 class RecordingMetrics:

@@ -17,7 +17,7 @@ from fivespot.runtime.client import WATCH_LIMITS, WatchEnd, WatchEnded
 from fivespot.runtime.errors import NotFoundError
 from fivespot.testing.cluster import START, EmbeddedCluster
 from fivespot.testing.faults import HalfOpen, Rule
-from fivespot.testing.virtual import StuckError, run_virtual
+from fivespot.testing.virtual_time import StuckError, run_virtual
 
 CRDS = Path(__file__).resolve().parents[4] / "manifests" / "crds"
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")

@@ -14,7 +14,7 @@ from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.clusterapi import (
     SIMULATED,
     SIMULATED_EARLIER,
-    Family,
+    KindFamily,
     add_providers,
     cluster_bodies,
     create_cluster,
@@ -23,7 +23,7 @@ from fivespot.testing.clusterapi import (
 from fivespot.testing.clusterapi.core import CLUSTERS, MACHINES, add_core, core_definitions
 from fivespot.testing.clusterapi.kubelet import PODS
 from fivespot.testing.clusterapi.nodes import NODES
-from fivespot.testing.virtual import run_virtual
+from fivespot.testing.virtual_time import run_virtual
 
 Json = dict[str, Any]
 
@@ -33,7 +33,7 @@ KEY = Key("prod", "web")
 class Bench:
     """A cluster with a usable Cluster ``east``, simulated providers and a simulated core."""
 
-    def __init__(self, cluster: EmbeddedCluster, family: Family) -> None:
+    def __init__(self, cluster: EmbeddedCluster, family: KindFamily) -> None:
         self.cluster = cluster
         self.client = cluster.client
         self.family = family
@@ -140,7 +140,7 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench(family: Family = SIMULATED) -> AsyncIterator[Bench]:
+async def bench(family: KindFamily = SIMULATED) -> AsyncIterator[Bench]:
     async with EmbeddedCluster() as cluster:
         await cluster.install(*core_definitions(), *family.definitions())
         await cluster.namespace("prod")
@@ -163,7 +163,7 @@ async def bench(family: Family = SIMULATED) -> AsyncIterator[Bench]:
 
 
 @pytest.mark.parametrize("family", [SIMULATED, SIMULATED_EARLIER], ids=lambda family: family.contract)
-def test_a_machine_is_made_and_unmade_when_its_script_says_so(family: Family) -> None:
+def test_a_machine_is_made_and_unmade_when_its_script_says_so(family: KindFamily) -> None:
     async def main() -> None:
         async with bench(family) as b:
             script = {

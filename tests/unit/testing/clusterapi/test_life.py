@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fivespot.testing.clusterapi.life import Act, Decision, decide
+from fivespot.testing.clusterapi.lifecycle import LifecycleAction, LifecycleDecision, decide
 from fivespot.testing.clusterapi.script import LifeScript
 
 OUTCOMES = ["Succeed", "Fail", "Never"]
@@ -20,7 +20,7 @@ def decided(
     left: dict[str, float] | None = None,
     asked: list[str] | None = None,
     **facts: Any,
-) -> Decision:
+) -> LifecycleDecision:
     """What is decided; nothing is in the way unless ``facts`` say so."""
 
     def remaining(what: str, seconds: float) -> float:
@@ -34,41 +34,51 @@ def decided(
 
 @pytest.mark.parametrize(
     ("script", "act"),
-    [({}, Act.CREATE), ({"create": "Fail"}, Act.FAIL), ({"create": "Never"}, Act.NOTHING)],
+    [
+        ({}, LifecycleAction.CREATE),
+        ({"create": "Fail"}, LifecycleAction.FAIL),
+        ({"create": "Never"}, LifecycleAction.NOTHING),
+    ],
 )
-def test_what_may_be_made_is_made_or_not_as_the_script_says(script: dict[str, Any], act: Act) -> None:
+def test_what_may_be_made_is_made_or_not_as_the_script_says(script: dict[str, Any], act: LifecycleAction) -> None:
     assert decided(LifeScript.model_validate(script)).act is act
 
 
 @pytest.mark.parametrize(
     ("script", "act"),
-    [({}, Act.LET_GO), ({"delete": "Fail"}, Act.FAIL), ({"delete": "Never"}, Act.NOTHING)],
+    [
+        ({}, LifecycleAction.LET_GO),
+        ({"delete": "Fail"}, LifecycleAction.FAIL),
+        ({"delete": "Never"}, LifecycleAction.NOTHING),
+    ],
 )
-def test_what_is_deleted_goes_or_stays_as_the_script_says(script: dict[str, Any], act: Act) -> None:
+def test_what_is_deleted_goes_or_stays_as_the_script_says(script: dict[str, Any], act: LifecycleAction) -> None:
     assert decided(LifeScript.model_validate(script), deleting=True, made=True).act is act
 
 
 def test_a_waiting_time_is_waited_for_and_looked_at_again_when_it_is_over() -> None:
     script = LifeScript(create_after_seconds=5, delete_after_seconds=7)
-    assert decided(script, left={"create": 2.5}) == Decision(Act.NOTHING, 2.5, "creation takes 2.5 s more")
+    assert decided(script, left={"create": 2.5}) == LifecycleDecision(
+        LifecycleAction.NOTHING, 2.5, "creation takes 2.5 s more"
+    )
     assert decided(script, left={"delete": 4}, deleting=True).wait == 4
-    assert decided(script, left={}).act is Act.CREATE
+    assert decided(script, left={}).act is LifecycleAction.CREATE
 
 
 def test_the_waiting_time_does_not_begin_before_what_is_needed_is_there() -> None:
     asked: list[str] = []
     found = decided(LifeScript(create_after_seconds=5), blocked="no Machine has adopted it", asked=asked)
-    assert (found.act, found.why) == (Act.NOTHING, "no Machine has adopted it")
+    assert (found.act, found.why) == (LifecycleAction.NOTHING, "no Machine has adopted it")
     assert asked == []
 
 
 def test_what_is_made_stays_so_whatever_the_script_says_afterwards() -> None:
-    assert decided(LifeScript(create="Never"), made=True).act is Act.CREATE
-    assert decided(LifeScript(), made=True, blocked="the Cluster is not ready").act is Act.CREATE
+    assert decided(LifeScript(create="Never"), made=True).act is LifecycleAction.CREATE
+    assert decided(LifeScript(), made=True, blocked="the Cluster is not ready").act is LifecycleAction.CREATE
 
 
 def test_a_deletion_without_our_finalizer_is_none_of_our_business() -> None:
-    assert decided(deleting=True, held=False).act is Act.NOTHING
+    assert decided(deleting=True, held=False).act is LifecycleAction.NOTHING
 
 
 @given(
@@ -81,7 +91,7 @@ def test_a_deletion_without_our_finalizer_is_none_of_our_business() -> None:
 def test_nothing_is_done_while_paused(create: Any, delete: Any, deleting: bool, held: bool, made: bool) -> None:
     script = LifeScript(create=create, delete=delete)
     found = decided(script, deleting=deleting, held=held, made=made, paused=True)
-    assert found == Decision(Act.NOTHING, why="paused")
+    assert found == LifecycleDecision(LifecycleAction.NOTHING, why="paused")
 
 
 @given(
@@ -97,6 +107,6 @@ def test_an_object_is_let_go_only_when_it_is_deleted_and_made_only_when_it_is_no
 ) -> None:
     script = LifeScript(create=create, delete=delete, create_after_seconds=1, delete_after_seconds=1)
     found = decided(script, deleting=deleting, held=held, made=made, left={"create": left, "delete": left})
-    assert found.act is not Act.LET_GO or (deleting and held)
-    assert found.act is not Act.CREATE or not deleting
-    assert found.wait is None or (found.act is Act.NOTHING and found.wait > 0)
+    assert found.act is not LifecycleAction.LET_GO or (deleting and held)
+    assert found.act is not LifecycleAction.CREATE or not deleting
+    assert found.wait is None or (found.act is LifecycleAction.NOTHING and found.wait > 0)

@@ -12,15 +12,15 @@ from fivespot.testing.clusterapi import (
     SIMULATED,
     SIMULATED_EARLIER,
     Contract,
-    Family,
+    KindFamily,
     NodeScript,
     cluster_bodies,
     is_usable,
-    states,
+    lifecycle,
 )
-from fivespot.testing.clusterapi.bootstraps import secret_body
 from fivespot.testing.clusterapi.kubelet import running
 from fivespot.testing.clusterapi.nodes import node_body, node_name, provider_id
+from fivespot.testing.clusterapi.providers import secret_body
 from fivespot.testing.clusterapi.script import MachineScript
 from fivespot.testing.clusterapi.views import cluster_of, machine_owner, read_cluster, read_machine
 
@@ -31,7 +31,7 @@ NOW = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)
 
 @pytest.mark.parametrize("family", [SIMULATED, SIMULATED_EARLIER], ids=lambda family: family.prefix)
 def test_definitions_tell_cluster_api_their_contract_and_are_found_by_the_plural_that_it_computes(
-    family: Family,
+    family: KindFamily,
 ) -> None:
     definitions = family.definitions()
     assert len(definitions) == 4
@@ -79,19 +79,19 @@ MADE = [
 def test_each_contract_has_its_own_words_for_what_is_there(
     contract: Any, bootstrap: Any, machine: Any, cluster: Any, control_plane: Any
 ) -> None:
-    assert states.bootstrap_made(contract, "s") == bootstrap
-    assert states.machine_made(contract, []) == machine
-    assert states.cluster_made(contract) == cluster
-    assert states.control_plane_made(contract) == control_plane
-    assert states.is_made(contract, "provisioned", "ready", machine)
-    assert states.is_made(contract, "dataSecretCreated", "ready", bootstrap)
+    assert lifecycle.bootstrap_made(contract, "s") == bootstrap
+    assert lifecycle.machine_made(contract, []) == machine
+    assert lifecycle.cluster_made(contract) == cluster
+    assert lifecycle.control_plane_made(contract) == control_plane
+    assert lifecycle.is_made(contract, "provisioned", "ready", machine)
+    assert lifecycle.is_made(contract, "dataSecretCreated", "ready", bootstrap)
     other: Contract = "v1beta1" if contract == "v1beta2" else "v1beta2"
-    assert not states.is_made(other, "provisioned", "ready", machine), "said in words that the other does not hear"
-    assert not states.is_made(contract, "provisioned", "ready", {"initialization": None})
+    assert not lifecycle.is_made(other, "provisioned", "ready", machine), "said in words that the other does not hear"
+    assert not lifecycle.is_made(contract, "provisioned", "ready", {"initialization": None})
 
 
 def test_the_ready_condition_follows_and_keeps_its_instant() -> None:
-    failed = states.with_ready({"node": "n"}, generation=2, now=NOW, failure="no more of them")
+    failed = lifecycle.with_ready({"node": "n"}, generation=2, now=NOW, failure="no more of them")
     assert failed["node"] == "n"
     condition = find_condition(failed["conditions"], "Ready")
     assert condition is not None
@@ -101,8 +101,8 @@ def test_the_ready_condition_follows_and_keeps_its_instant() -> None:
         "no more of them",
     )
     later = NOW + timedelta(seconds=90)
-    assert states.with_ready(failed, generation=2, now=later, failure="no more of them") == failed
-    [made] = states.with_ready(failed, generation=3, now=later)["conditions"]
+    assert lifecycle.with_ready(failed, generation=2, now=later, failure="no more of them") == failed
+    [made] = lifecycle.with_ready(failed, generation=3, now=later)["conditions"]
     assert (made["status"], made["lastTransitionTime"]) == ("True", "2026-11-30T09:01:30Z")
 
 

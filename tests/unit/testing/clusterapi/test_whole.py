@@ -6,7 +6,7 @@ import asyncio
 from datetime import datetime, timedelta
 from typing import Any
 
-from fivespot.cli.crds import definitions
+from fivespot.cli.crds.definitions import definitions
 from fivespot.controllers import scheduledmachine
 from fivespot.providers import timebased
 from fivespot.runtime import Key, Resource
@@ -14,7 +14,7 @@ from fivespot.testing.cluster import START, EmbeddedCluster
 from fivespot.testing.clusterapi import SIMULATED, add_providers, cluster_bodies, create_cluster
 from fivespot.testing.clusterapi.core import MACHINES, add_core, core_definitions
 from fivespot.testing.clusterapi.nodes import NODES
-from fivespot.testing.virtual import run_virtual
+from fivespot.testing.virtual_time import run_virtual
 
 SCHEDULES = Resource("spotschedules.5spot.finos.org", "v1alpha1", "timebasedspotschedules", "TimeBasedSpotSchedule")
 SCHEDULED_MACHINES = Resource("5spot.finos.org", "v1beta1", "scheduledmachines", "ScheduledMachine")

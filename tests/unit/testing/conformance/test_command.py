@@ -9,11 +9,11 @@ from typing import Any, Self
 import pytest
 from click.testing import CliRunner, Result
 
-from fivespot.cli.conformance_hooks import Command
+from fivespot.cli.conformance import Command
 from fivespot.cli.main import cli
 from fivespot.runtime.errors import ConfigError
-from fivespot.testing.conformance import RULES, SHIPPED, Outcome, Report, Subject
-from fivespot.testing.conformance import Result as Found
+from fivespot.testing.conformance import RULES, SHIPPED, ConformanceReport, RuleOutcome, Subject
+from fivespot.testing.conformance import RuleResult as Found
 
 
 class Connected:
@@ -34,17 +34,19 @@ class Connected:
 class Ran:
     """What the kit was called with, and what it finds."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: RuleOutcome) -> None:
         self.outcome = outcome
         self.subject: Subject | None = None
         self.options: dict[str, Any] = {}
 
-    async def __call__(self, subject: Subject, client: None, **options: Any) -> Report:
+    async def __call__(self, subject: Subject, client: None, **options: Any) -> ConformanceReport:
         self.subject, self.options = subject, options
-        return Report(subject.kind, [Found(rule, self.outcome, "seen") for rule in RULES], 1.0)
+        return ConformanceReport(subject.kind, [Found(rule, self.outcome, "seen") for rule in RULES], 1.0)
 
 
-def invoke(monkeypatch: pytest.MonkeyPatch, *arguments: str, outcome: Outcome = Outcome.PASSED) -> tuple[Ran, Result]:
+def invoke(
+    monkeypatch: pytest.MonkeyPatch, *arguments: str, outcome: RuleOutcome = RuleOutcome.PASSED
+) -> tuple[Ran, Result]:
     async def connect(**_: Any) -> Connected:
         return Connected()
 
@@ -83,7 +85,7 @@ def test_an_empty_spec_is_a_spec(monkeypatch: pytest.MonkeyPatch, spec: Path) ->
 def test_a_failure_is_exit_code_1_and_in_every_output(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     junit = tmp_path / "junit.xml"
     arguments = ("--kind", "ManualSchedule", "-o", "json", "--junit", str(junit))
-    _, result = invoke(monkeypatch, *arguments, outcome=Outcome.FAILED)
+    _, result = invoke(monkeypatch, *arguments, outcome=RuleOutcome.FAILED)
     assert result.exit_code == 1
     assert json.loads(result.stdout)["passed"] is False
     assert "<failure" in junit.read_text()

@@ -14,9 +14,9 @@ from fivespot.runtime.errors import ConfigError
 from fivespot.testing.conformance import (
     RULES,
     SHIPPED,
-    Outcome,
-    Report,
-    Result,
+    ConformanceReport,
+    RuleOutcome,
+    RuleResult,
     Subject,
     read_samples,
     read_spec,
@@ -26,18 +26,18 @@ ROOT = Path(__file__).resolve().parents[4]
 BY_ID = {rule.id: rule for rule in RULES}
 
 
-def report(*, failed: bool = True) -> Report:
-    outcomes = {"steady": Outcome.FAILED if failed else Outcome.PASSED, "texts": Outcome.WARNING}
+def report(*, failed: bool = True) -> ConformanceReport:
+    outcomes = {"steady": RuleOutcome.FAILED if failed else RuleOutcome.PASSED, "texts": RuleOutcome.WARNING}
     seen = {"steady": "12 writes \x1b[31m", "texts": "5 KiB", "restart": "no way was given"}
     results = [
-        Result(
+        RuleResult(
             rule,
-            outcomes.get(rule.id, Outcome.SKIPPED if rule.id == "restart" else Outcome.PASSED),
+            outcomes.get(rule.id, RuleOutcome.SKIPPED if rule.id == "restart" else RuleOutcome.PASSED),
             seen.get(rule.id, ""),
         )
         for rule in RULES
     ]
-    return Report("OfficeHours", results, 12.34)
+    return ConformanceReport("OfficeHours", results, 12.34)
 
 
 def test_rules_are_told_apart_and_each_says_what_to_do() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fivespot.apiserver import Request
+from fivespot.apiserver import ApiRequest
 from fivespot.runtime import Informer, Key, Resource
 from fivespot.runtime.errors import (
     ConnectError,
@@ -37,7 +37,7 @@ from fivespot.testing.faults import (
     Refuse,
     Reset,
     Rule,
-    Seen,
+    SeenRequest,
     Stale,
     StaleList,
     Throttle,
@@ -54,18 +54,18 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("method", "target", "seen"),
     [
-        ("GET", "/api/v1/namespaces/default/configmaps", Seen("list", "configmaps", "", "default")),
-        ("GET", "/api/v1/configmaps?watch=true", Seen("watch", "configmaps")),
-        ("GET", "/apis/g/v1/namespaces/n/things/a", Seen("get", "things", "g", "n", "a")),
-        ("PATCH", "/apis/g/v1/namespaces/n/things/a/status", Seen("patch", "things/status", "g", "n", "a")),
-        ("POST", "/apis/g/v1/namespaces/n/things", Seen("create", "things", "g", "n")),
-        ("DELETE", "/api/v1/namespaces/n", Seen("delete", "namespaces", "", "", "n")),
-        ("GET", "/api/v1/namespaces", Seen("list", "namespaces")),
-        ("GET", "/version", Seen("", "/version")),
+        ("GET", "/api/v1/namespaces/default/configmaps", SeenRequest("list", "configmaps", "", "default")),
+        ("GET", "/api/v1/configmaps?watch=true", SeenRequest("watch", "configmaps")),
+        ("GET", "/apis/g/v1/namespaces/n/things/a", SeenRequest("get", "things", "g", "n", "a")),
+        ("PATCH", "/apis/g/v1/namespaces/n/things/a/status", SeenRequest("patch", "things/status", "g", "n", "a")),
+        ("POST", "/apis/g/v1/namespaces/n/things", SeenRequest("create", "things", "g", "n")),
+        ("DELETE", "/api/v1/namespaces/n", SeenRequest("delete", "namespaces", "", "", "n")),
+        ("GET", "/api/v1/namespaces", SeenRequest("list", "namespaces")),
+        ("GET", "/version", SeenRequest("", "/version")),
     ],
 )
-def test_a_request_is_seen_in_the_words_of_rbac(method: str, target: str, seen: Seen) -> None:
-    assert Seen.of(Request.of(method, target)) == seen
+def test_a_request_is_seen_in_the_words_of_rbac(method: str, target: str, seen: SeenRequest) -> None:
+    assert SeenRequest.of(ApiRequest.of(method, target)) == seen
 
 
 async def refusals(cluster: EmbeddedCluster, *rules: Rule, tries: int) -> list[bool]:

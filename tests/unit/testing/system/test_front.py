@@ -5,7 +5,7 @@ from __future__ import annotations
 import aiohttp
 import pytest
 
-from fivespot.apiserver import ApiServer, Handler, HttpFront, Request, Response
+from fivespot.apiserver import ApiRequest, ApiResponse, ApiServer, Handler, HttpFront
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -26,9 +26,9 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 async def test_what_a_client_asks_for_is_asked_for_in_the_loops_seconds(query: str, seconds: str) -> None:
     asked = []
 
-    async def note(request: Request, handler: Handler) -> Response:
+    async def note(request: ApiRequest, handler: Handler) -> ApiResponse:
         asked.append(request.parameter("timeoutSeconds"))
-        return await handler(Request(request.method, "/version", (), {}, b""))
+        return await handler(ApiRequest(request.method, "/version", (), {}, b""))
 
     async with (
         ApiServer(middleware=note) as server,
@@ -43,9 +43,9 @@ async def test_what_a_client_asks_for_is_asked_for_in_the_loops_seconds(query: s
 async def test_at_the_speed_of_time_nothing_is_added() -> None:
     asked = []
 
-    async def note(request: Request, handler: Handler) -> Response:
+    async def note(request: ApiRequest, handler: Handler) -> ApiResponse:
         asked.append(list(request.query))
-        return await handler(Request(request.method, "/version", (), {}, b""))
+        return await handler(ApiRequest(request.method, "/version", (), {}, b""))
 
     async with (
         ApiServer(middleware=note) as server,

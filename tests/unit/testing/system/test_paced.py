@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from fivespot.testing.paced import PacedLoop
+from fivespot.testing.virtual_time import PacedLoop
 
 T = TypeVar("T")
 

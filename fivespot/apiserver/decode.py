@@ -1,0 +1,177 @@
+"""From the body of a write to an object of a kind: known fields, right types, defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from .body import decode
+from .cluster import Object
+from .kinds import Served, ServedKind
+from .messages import ApiRequest
+from .metadata import coerce
+from .schema import Node, apply_defaults, prune, validate
+from .schema.validation import json_type
+from .status import ApiFault, bad_request
+
+__all__ = ["Decoded", "read_object", "shape"]
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_GO_TYPES = {"string": "string", "integer": "int32", "number": "float64", "boolean": "bool"}
+
+
+@dataclass(slots=True)
+class Decoded:
+    """An object, and what the client is to be warned of."""
+
+    body: Object
+    warnings: list[str]
+
+
+def read_object(request: ApiRequest, kind: ServedKind, served: Served, validation: str) -> Decoded:
+    """The object in the body of a create or replace.
+
+    :param validation: ``Ignore``, ``Warn`` or ``Strict``.
+    :raises ApiFault: 400, 413, 415.
+    """
+    document = decode(request.body, request.header("content-type"), kind.kind, find_duplicates=validation != "Ignore")
+    return shape(
+        document.value, kind, served, validation, [f'duplicate field "{path}"' for path in document.duplicates]
+    )
+
+
+def shape(
+    body: Any,
+    kind: ServedKind,
+    served: Served,
+    validation: str,
+    complaints: list[str] | None = None,
+    before: Mapping[str, Any] = _NOTHING,
+) -> Decoded:
+    """Bring a decoded object into the shape of its kind.
+
+    :param complaints: what is already known to be dropped.
+    :param before: an object in shape already; what is the same object in both is not looked at again.
+    :raises ApiFault: 400.
+    """
+    _check_type(body, kind, served)
+    unknown: list[str] = []
+    metadata = coerce(body, kind.kind, served.name, unknown, before.get("metadata", _NOTHING))
+    rest = {name: value for name, value in body.items() if name not in {"apiVersion", "kind", "metadata"}}
+    new = {name: value for name, value in rest.items() if before.get(name) is not value}
+    prune(new, served.node, "", unknown)
+    rest = {name: value for name, value in rest.items() if name in new or before.get(name) is value}
+    dropped = [*(complaints or ()), *(f'unknown field "{path}"' for path in sorted(unknown))]
+    if dropped and validation == "Strict":
+        raise bad_request(_unhandled(kind, served, f"strict decoding error: {', '.join(dropped)}"))
+    if kind.custom:
+        apply_defaults(rest, served.node)
+    else:
+        _typed(rest, kind, served)
+    whole = {"apiVersion": kind.api_version(served.name), "kind": kind.kind, "metadata": metadata, **rest}
+    return Decoded(whole, dropped if validation == "Warn" else [])
+
+
+def _unhandled(kind: ServedKind, served: Served, why: str, given: str = "") -> str:
+    return f'{given or kind.kind} in version "{served.name}" cannot be handled as a {kind.kind}: {why}'
+
+
+def _check_type(body: Any, kind: ServedKind, served: Served) -> None:
+    given, version = body.get("kind"), body.get("apiVersion")
+    expected = kind.api_version(served.name)
+    if given is None and version is None and not kind.custom:
+        return
+    if not given and not kind.custom:
+        given = kind.kind
+    if not version and not kind.custom:
+        version = expected
+    if not isinstance(given, str) or not given:
+        raise bad_request(_missing(kind, "Kind", body))
+    if not isinstance(version, str) or not version:
+        raise bad_request(_missing(kind, "apiVersion", body))
+    if version != expected:
+        if kind.custom:
+            raise bad_request(
+                f"the API version in the data ({version}) does not match the expected API version ({expected})"
+            )
+        where = f'no kind "{given}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        raise bad_request(
+            f'{given} in version "{version.rpartition("/")[2]}" cannot be handled as a {kind.kind}: {where}'
+        )
+    if given != kind.kind:
+        if kind.custom:
+            raise bad_request(f"the kind in the data ({given}) does not match the expected kind ({kind.kind})")
+        short = served.name
+        why = f"converting ({short}.{given}) to (core.{kind.kind}): unknown conversion"
+        raise bad_request(_unhandled(kind, served, why, given))
+
+
+def _missing(kind: ServedKind, what: str, body: Any) -> str:
+    return (
+        f"the object provided is unrecognized (must be of type {kind.kind}): Object '{what}' is missing in the object "
+        f"with fields {sorted(body)}"
+    )
+
+
+def _typed(rest: Object, kind: ServedKind, served: Served) -> None:
+    """What Go's decoder does to a built-in kind: wrong types are refused, empty parts vanish."""
+    _drop_empty(rest, served.node)
+    for cause in validate(rest, served.node, kind.kind):
+        if cause.reason == "FieldValueTypeInvalid":
+            raise _wrong_type(rest, kind, served, cause.field)
+
+
+def _wrong_type(rest: Object, kind: ServedKind, served: Served, path: str) -> ApiFault:
+    names = path.removeprefix(kind.kind).strip(".")
+    value: Any = rest
+    node: Node | None = served.node
+    shown = kind.kind
+    for name in names.replace("[", ".[").split("."):
+        if name.startswith("["):
+            value, node = value[int(name[1:-1])], node.items if node else None
+            continue
+        value = value.get(name) if isinstance(value, dict) else None
+        if node is not None and name in node.properties:
+            shown += f".{name}"
+        node = node.child(name) if node else None
+    if isinstance(value, str) and node is not None and node.format:
+        words = (
+            "illegal base64 data at input byte 0" if node.format == "byte" else f'parsing time "{value}": cannot parse'
+        )
+        return bad_request(_unhandled(kind, served, words))
+    found = {"integer": "number"}.get(json_type(value), json_type(value)).replace("boolean", "bool")
+    wanted = _go_type(node)
+    return bad_request(
+        _unhandled(kind, served, f"json: cannot unmarshal {found} into Go struct field {shown} of type {wanted}")
+    )
+
+
+def _go_type(node: Node | None) -> str:
+    if node is None:
+        return "interface {}"
+    if node.additional is not None:
+        return f"map[string]{_go_type(node.additional)}"
+    if node.items is not None:
+        return f"[]{_go_type(node.items)}"
+    return _GO_TYPES.get(node.type, "struct")
+
+
+def _drop_empty(value: Any, node: Node) -> None:
+    if isinstance(value, dict):
+        for name in list(value):
+            member, inner = value[name], node.child(name)
+            if member is None and not (inner is not None and inner.nullable and inner.type == ""):
+                del value[name]
+            elif inner is not None:
+                _drop_empty(member, inner)
+                if (
+                    not member
+                    and (inner.items is not None or inner.additional is not None)
+                    and isinstance(member, dict | list)
+                ):
+                    del value[name]
+    elif isinstance(value, list) and node.items is not None:
+        for member in value:
+            _drop_empty(member, node.items)

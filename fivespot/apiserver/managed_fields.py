@@ -1,0 +1,158 @@
+"""``managedFields``: who set which field, for updates of every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from .fieldsets import FieldSet, compare, decode_fields, encode_fields
+from .metadata import NODE as METADATA
+from .schema import Node
+
+__all__ = [
+    "FieldManager",
+    "FieldManagers",
+    "Owner",
+    "bare",
+    "read_managers",
+    "strip",
+    "track_update",
+    "with_metadata",
+    "write_managers",
+]
+
+_STRIPPED: Final = frozenset(
+    {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
+    | {
+        ("f:metadata", f"f:{name}")
+        for name in (
+            "name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields",
+            "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds",
+        )
+    }
+)  # fmt: skip
+"""Fields that have no owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The identity under which fields are owned."""
+
+    manager: str
+    operation: str
+    api_version: str
+    subresource: str = ""
+
+
+@dataclass(slots=True)
+class FieldManager:
+    """What one owner owns, and since when it is exactly that."""
+
+    fields: FieldSet
+    time: str
+
+
+FieldManagers = dict[Owner, FieldManager]
+
+
+@lru_cache(maxsize=256)
+def with_metadata(node: Node) -> Node:
+    """The schema of whole objects."""
+    return Node(raw=node.raw, preserve=node.preserve, properties={**node.properties, "metadata": METADATA})
+
+
+def strip(fields: FieldSet) -> FieldSet:
+    """Without those that nobody owns."""
+    return {path for path in fields if path[:2] not in _STRIPPED}
+
+
+def read_managers(metadata: Mapping[str, Any]) -> FieldManagers:
+    """What an object records; entries that cannot be understood are dropped."""
+    managers: FieldManagers = {}
+    for entry in metadata.get("managedFields") or ():
+        try:
+            fields = decode_fields(entry.get("fieldsV1") or {})
+        except ValueError:
+            continue
+        owner = Owner(
+            entry.get("manager", ""),
+            entry.get("operation", "Update"),
+            entry.get("apiVersion", ""),
+            entry.get("subresource", ""),
+        )
+        if fields:
+            managers[owner] = FieldManager(fields, entry.get("time") or "")
+    return managers
+
+
+def write_managers(metadata: dict[str, Any], managers: FieldManagers) -> None:
+    """Record it."""
+    entries = []
+    order = sorted(managers.items(), key=lambda item: (item[0].operation, item[1].time, item[0].manager))
+    for owner, manager in order:
+        if not manager.fields:
+            continue
+        entry: dict[str, Any] = {
+            "manager": owner.manager,
+            "operation": owner.operation,
+            "apiVersion": owner.api_version,
+            "time": manager.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": encode_fields(manager.fields),
+        }
+        if owner.subresource:
+            entry["subresource"] = owner.subresource
+        entries.append(entry)
+    if entries:
+        metadata["managedFields"] = entries
+    else:
+        metadata.pop("managedFields", None)
+
+
+def track_update(old: Mapping[str, Any], new: dict[str, Any], node: Node, owner: Owner, now: str) -> None:
+    """Record in the new state who owns what after an update that is not an apply.
+
+    :param old: the state before, {} when there was none.
+    :param node: of whole objects (:func:`with_metadata`).
+    """
+    metadata = new["metadata"]
+    given = metadata.get("managedFields")
+    known = old.get("metadata", {})
+    managers = read_managers(metadata if given is not None else known)
+    if known and not managers:
+        # Like the real server: an object that nobody is recorded for stays so until the first apply.
+        metadata.pop("managedFields", None)
+        return
+    changes = compare(bare(old), bare(new), node)
+    touched = strip(changes.added | changes.modified)
+    held = managers.get(owner)
+    own = ((held.fields if held else frozenset()) | touched) - changes.removed
+    lost = touched | changes.removed
+    losing = [
+        manager
+        for other, manager in managers.items()
+        if lost and other != owner and not manager.fields.isdisjoint(lost)
+    ]
+    records = known.get("managedFields")
+    if own == (held.fields if held else frozenset()) and not losing and records and given in (None, records):
+        # Everybody owns what they owned, so the records stand as they are.
+        metadata["managedFields"] = records
+        return
+    for manager in losing:
+        manager.fields = manager.fields - lost
+    if own:
+        if held is None or own != held.fields:
+            managers[owner] = FieldManager(own, now)
+    else:
+        managers.pop(owner, None)
+    write_managers(metadata, managers)
+
+
+def bare(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The object without its records."""
+    if not body:
+        return {}
+    metadata = {name: value for name, value in body["metadata"].items() if name != "managedFields"}
+    return {**{name: value for name, value in body.items() if name not in {"apiVersion", "kind"}}, "metadata": metadata}

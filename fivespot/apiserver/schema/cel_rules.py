@@ -1,0 +1,217 @@
+"""CEL rules on values: which apply, what they see, and how a broken one is told."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from fivespot.apiserver.status import FieldCause
+
+from .cel import CelFailure, Program, compile_expression
+from .node import Node, ValidationRule, cel_name
+from .validation import ABSENT, alike, identity, lists_alike, show
+
+__all__ = ["check_rules", "rule_problems"]
+
+_SELF: Final = re.compile(r"\bself\b(?:\.\??(\w+))?")
+_OLD: Final = re.compile(r"\boldSelf\b(?:\.\??(\w+))?")
+
+
+def check_rules(value: Any, node: Node, path: str, old: Any = ABSENT) -> list[FieldCause]:
+    """The rules that a valid object breaks.
+
+    :param old: the value before; rules that name ``oldSelf`` are skipped without one, and what has not changed is not
+        asked again (KEP-4008).
+    """
+    causes: list[FieldCause] = []
+    _walk(value, node, path, old, causes)
+    return causes
+
+
+def _walk(value: Any, node: Node, path: str, old: Any, causes: list[FieldCause]) -> None:
+    if not node.ruled or value is None or (old is not ABSENT and alike(old, value)):
+        return
+    for rule in node.rules:
+        _apply(rule, value, node, path, old, causes)
+    for member, inner, where, before in _members(value, node, path, old):
+        _walk(member, inner, where, before, causes)
+
+
+def _members(value: Any, node: Node, path: str, old: Any) -> Iterator[tuple[Any, Node, str, Any]]:
+    if isinstance(value, dict):
+        before = old if isinstance(old, dict) else {}
+        for name in sorted(value):
+            inner = node.child(name)
+            if inner is not None and inner.ruled:
+                yield value[name], inner, f"{path}.{name}" if path else name, before.get(name, ABSENT)
+    elif isinstance(value, list) and node.items is not None:
+        known = lists_alike(node, old) or {}
+        for number, item in enumerate(value):
+            yield item, node.items, f"{path}[{number}]", known.get(identity(node, item), ABSENT)
+
+
+def _apply(rule: ValidationRule, value: Any, node: Node, path: str, old: Any, causes: list[FieldCause]) -> None:
+    present = old is not ABSENT
+    if rule.transition and not present and not rule.optional_old_self:
+        return
+    if _held(rule, value, node, old):
+        return
+    own = to_cel(value, node)
+    before = (to_cel(old, node),) if present else ()
+    try:
+        if _program(rule, node.type).evaluate(own, *before) is True:
+            return
+        message = _message(rule, node.type, own, *before)
+    except CelFailure as error:
+        message = f"{error} evaluating rule: {rule.message or rule.rule.strip()}"
+    causes.append(_cause(rule, value, path, message))
+
+
+def _message(rule: ValidationRule, kind: str, own: Any, *old: Any) -> str:
+    if rule.message_expression:
+        try:
+            told = compile_expression(rule.message_expression, kind).evaluate(own, *old)
+        except CelFailure:
+            told = None
+        if isinstance(told, str) and told.strip() and "\n" not in told:
+            return told
+    return rule.message or f"failed rule: {rule.rule.strip()}"
+
+
+def _cause(rule: ValidationRule, value: Any, path: str, message: str) -> FieldCause:
+    where = path + rule.field_path if path else rule.field_path.lstrip(".")
+    match rule.reason:
+        case "FieldValueForbidden":
+            words = f"Forbidden: {message}"
+        case "FieldValueRequired":
+            words = f"Required value: {message}"
+        case "FieldValueDuplicate":
+            words = f"Duplicate value: {message}"
+        case _:
+            shown = "" if isinstance(value, dict | list) else f"{show(value)}: "
+            words = f"Invalid value: {shown}{message}"
+    return FieldCause(where, rule.reason, words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reads:
+    """The members that a rule may look at; None: all there is."""
+
+    own: frozenset[str] | None
+    old: frozenset[str] | None
+
+
+@lru_cache(maxsize=4096)
+def _reads(rule: ValidationRule, node: Node) -> _Reads:
+    # By names alone, wherever they stand: one too many costs time only.
+    if node.type != "object" or node.additional is not None:
+        return _Reads(None, None)
+    text = rule.rule
+    if rule.optional_old_self:
+        text = text.replace("oldSelf.hasValue()", "")
+        return _Reads(_members_named(_SELF, text, node), None if "oldSelf" in text else frozenset())
+    return _Reads(_members_named(_SELF, text, node), _members_named(_OLD, text, node))
+
+
+def _members_named(pattern: re.Pattern[str], text: str, node: Node) -> frozenset[str] | None:
+    found = {match.group(1) for match in pattern.finditer(text)}
+    if None in found:
+        return None
+    return frozenset(found | {name for name in node.properties if cel_name(name) in found})
+
+
+def _seen(value: Any, names: frozenset[str] | None) -> bytes:
+    if names is not None and isinstance(value, dict):
+        value = {name: member for name, member in value.items() if name in names}
+    return msgspec.json.encode(value)
+
+
+def _held(rule: ValidationRule, value: Any, node: Node, old: Any) -> bool:
+    """Whether a rule holds for what it looks at, by memory where it did before: a rule knows nothing else.
+
+    Most writes change a status, and the rules at the root look at other things.
+    """
+    reads = _reads(rule, node)
+    return _holds(rule, node, _seen(value, reads.own), None if old is ABSENT else _seen(old, reads.old))
+
+
+@lru_cache(maxsize=4096)
+def _holds(rule: ValidationRule, node: Node, seen: bytes, old: bytes | None) -> bool:
+    before = () if old is None else (to_cel(msgspec.json.decode(old), node),)
+    try:
+        return _program(rule, node.type).evaluate(to_cel(msgspec.json.decode(seen), node), *before) is True
+    except CelFailure:
+        return False
+
+
+@lru_cache(maxsize=4096)
+def _program(rule: ValidationRule, kind: str) -> Program:
+    return compile_expression(rule.rule, kind, optional_old=rule.optional_old_self)
+
+
+def rule_problems(node: Node, path: str) -> list[FieldCause]:
+    """What is wrong with the rules of one level of a schema."""
+    causes = []
+    for number, rule in enumerate(node.rules):
+        where = f"{path}.x-kubernetes-validations[{number}]"
+        if not rule.rule.strip():
+            causes.append(FieldCause(f"{where}.rule", "FieldValueRequired", "Required value: rule is not specified"))
+            continue
+        try:
+            program = _program(rule, node.type)
+        except CelFailure as error:
+            words = f"Invalid value: {_go_rule(rule)}: compilation failed: {error}"
+            causes.append(FieldCause(f"{where}.rule", "FieldValueInvalid", words))
+            continue
+        if program.type not in {"BOOL", "DYN"}:
+            words = f"Invalid value: {_go_rule(rule)}: compilation failed: must evaluate to a bool"
+            causes.append(FieldCause(f"{where}.rule", "FieldValueInvalid", words))
+        if rule.message_expression:
+            try:
+                compile_expression(rule.message_expression, node.type)
+            except CelFailure as error:
+                words = f"Invalid value: {_go_rule(rule)}: messageExpression compilation failed: {error}"
+                causes.append(FieldCause(f"{where}.messageExpression", "FieldValueInvalid", words))
+    return causes
+
+
+def _go_rule(rule: ValidationRule) -> str:
+    return show({
+        "ValidationRule": rule.rule,
+        "Message": rule.message,
+        "MessageExpression": rule.message_expression,
+        "Reason": None if rule.reason == "FieldValueInvalid" else rule.reason,
+        "FieldPath": rule.field_path,
+        "OptionalOldSelf": True if rule.optional_old_self else None,
+    })  # fmt: skip
+
+
+def to_cel(value: Any, node: Node | None) -> Any:
+    """A value as rules see it: escaped names, doubles for numbers, bytes for bytes.
+
+    Times and durations stay text, because the library takes no instants from outside: rules that compare them need
+    ``timestamp()`` or ``duration()`` here, which the real server takes too.
+    """
+    if node is None or node.plain or value is None:
+        return value
+    if isinstance(value, dict):
+        return {
+            (cel_name(name) if name in node.properties else name): to_cel(member, node.child(name))
+            for name, member in value.items()
+        }
+    if isinstance(value, list):
+        return [to_cel(item, node.items) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool) and node.type == "number":
+        return float(value)
+    if isinstance(value, str) and node.format == "byte":
+        try:
+            return base64.b64decode(value)
+        except ValueError:
+            return value
+    return value

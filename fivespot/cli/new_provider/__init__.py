@@ -1,0 +1,1 @@
+"""`fivespot new-provider`: the project of a schedule provider, ready to be changed."""

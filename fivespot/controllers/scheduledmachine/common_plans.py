@@ -1,0 +1,141 @@
+"""The plans that several decisions share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from fivespot.api import Phase, Reason
+from fivespot.contract import EffectiveVerdict
+
+from .cluster_api import Known
+from .plan import Ask, Plan, Want
+from .snapshot import Child, Slot, Snapshot
+from .stored_status import StatusMemory
+
+__all__ = ["ask", "child_in", "error", "invalid", "known_refusal", "remembers", "sweep_needed", "unreadable", "waiting"]
+
+
+def waiting(s: Snapshot, belief: EffectiveVerdict, want: Want, why: str) -> Plan:
+    """Nothing is done or said until a cache can tell; the key runs again when it can."""
+    return Plan(
+        want,
+        belief,
+        Phase.PENDING,
+        Reason.AWAITING_SCHEDULE,
+        "",
+        report=False,
+        machine=s.machine,
+        shutdown_requested=s.memory.shutdown_requested,
+        replaced=s.memory.replaced,
+        recheck=True,
+        why_waiting=why,
+    )
+
+
+def ask(s: Snapshot, belief: EffectiveVerdict, want: Want, question: Ask) -> Plan:
+    """The decision needs the API server's own word first."""
+    return Plan(
+        want,
+        belief,
+        Phase.PENDING,
+        Reason.AWAITING_SCHEDULE,
+        "",
+        report=False,
+        ask=question,
+        replaced=s.memory.replaced,
+        why_waiting=question.value,
+    )
+
+
+def error(
+    s: Snapshot,
+    belief: EffectiveVerdict,
+    want: Want,
+    reason: str,
+    message: str,
+    *,
+    stalled: bool,
+    wake: float | None = None,
+) -> Plan:
+    """Something is in the way. ``wake`` is the wait in seconds before the next look, None for the longest one."""
+    seconds = s.timings.refusal_cap if wake is None else wake
+    unfinished = s.machine is not None or bool(s.ours) or s.world.machine_known is Known.UNKNOWN
+    return Plan(
+        want,
+        belief,
+        Phase.ERROR,
+        reason,
+        message,
+        stalled=stalled,
+        machine=s.machine,
+        bootstrap=child_in(s, Slot.BOOTSTRAP),
+        infrastructure=child_in(s, Slot.INFRASTRUCTURE),
+        shutdown_requested=s.memory.shutdown_requested if unfinished else None,
+        replaced=s.memory.replaced,
+        wake=s.now + timedelta(seconds=seconds),
+    )
+
+
+def invalid(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan | None:
+    """B1.17: the error of a ScheduledMachine that no machine could be made from; None when one can."""
+    if s.spec.bootstrap is not None and s.spec.infrastructure is not None and not s.spec.problems:
+        return None
+    problems = "; ".join(s.spec.problems[:3]) or "bootstrapSpec or infrastructureSpec names no kind"
+    return error(s, belief, want, Reason.REFERENCES_INVALID, problems, stalled=True)
+
+
+def unreadable(s: Snapshot, plan: Plan) -> Plan:
+    """A15: the plan with no step begun on the account of a schedule that cannot be read, told once that has lasted."""
+    return replace(
+        plan,
+        reason=Reason.AWAITING_SCHEDULE,
+        message="waiting for the schedule to become readable",
+        steps=(),
+        report=s.unreadable_for >= s.timings.unreadable_report,
+        why_waiting="the schedule is not readable",
+    )
+
+
+def child_in(s: Snapshot, slot: Slot) -> Child | None:
+    """Our object in one of the two slots; of several, one that only status can remind us of."""
+    templates = {t.group_kind for t in (s.spec.bootstrap, s.spec.infrastructure) if t is not None}
+    candidates = [child for child in s.ours if child.slot is slot]
+    return min(candidates, key=lambda child: child.group_kind in templates, default=None)
+
+
+def known_refusal(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan | None:
+    """The error of a refused step that is not due for another try."""
+    refusal = s.refusal
+    if refusal is None or s.monotonic >= refusal.due:
+        return None
+    return error(
+        s,
+        belief,
+        want,
+        refusal.reason,
+        refusal.message,
+        stalled=refusal.stalled,
+        wake=refusal.due - s.monotonic,
+    )
+
+
+def sweep_needed(s: Snapshot) -> bool:
+    """B2.3: whether only a list by label over every kind can tell what is left of ours.
+
+    So it is when status was lost, or was written by the existing 5-Spot, and names no children.
+    """
+    memory = s.memory
+    if s.fresh or s.answers.swept or memory.bootstrap is not None or memory.infrastructure is not None:
+        return False
+    return not remembers(memory)
+
+
+def remembers(memory: StatusMemory) -> bool:
+    """Whether the status is one that this controller wrote, so that what it does not name does not exist.
+
+    An error proves nothing: it may have been reported before anything could be searched.
+    """
+    return (
+        memory.phase not in ("", Phase.ERROR) and memory.schedule is not None and memory.schedule.reference is not None
+    )

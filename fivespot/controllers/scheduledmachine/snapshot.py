@@ -1,0 +1,186 @@
+"""The snapshot that ``decide`` judges: everything it may know, read once, at one instant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+
+from fivespot.api import names
+from fivespot.contract import Resolution
+from fivespot.runtime.objects import GroupKind, Head, Resource
+
+from .cluster_api import ClusterApi, ClusterView, Known, MachineView
+from .ownership import machine_is_ours
+from .spec import SpecView
+from .stored_status import StatusMemory
+from .timings import Timings
+
+__all__ = [
+    "Answers",
+    "Child",
+    "Refusal",
+    "Slot",
+    "Snapshot",
+    "TemplateState",
+    "World",
+]
+
+
+class Slot(Enum):
+    """The two children beside the Machine."""
+
+    BOOTSTRAP = "bootstrap"
+    INFRASTRUCTURE = "infrastructure"
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateState:
+    """Whether objects of a template's kind can be created.
+
+    :param usable: NO with the problem in ``why``: not installed, not served, no contract label.
+    """
+
+    usable: Known
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A bootstrap or infrastructure object under our name.
+
+    :param ours: by the rules of ownership; a foreign one only matters where it takes the name.
+    :param slot: what it is to us; of an object whose kind only an older template named, what that one said.
+    """
+
+    slot: Slot
+    resource: Resource
+    head: Head
+    ours: bool
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return self.resource.group_kind
+
+    @property
+    def deleting(self) -> bool:
+        return self.head.deleting
+
+    @property
+    def template_hash(self) -> str:
+        """What it says it was made from."""
+        return self.head.annotations.get(names.ANNOTATION_TEMPLATE_HASH, "")
+
+    @property
+    def machine_uid(self) -> str:
+        """The Machine that has adopted it; "" if none has."""
+        controller = self.head.controller
+        return controller.uid if controller is not None else ""
+
+    def __str__(self) -> str:
+        return f"{self.group_kind} {self.head.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What live requests told, after ``decide`` asked for it.
+
+    :param gone: uids of Machines that the API server says do not exist any more.
+    :param swept: a list by label over every kind that a child can have was made and is part of ``children``.
+    """
+
+    gone: frozenset[str] = frozenset()
+    swept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A step that the API server refused; kept in memory until something relevant changes.
+
+    :param fingerprint: of all that could make the next try end differently.
+    :param due: monotonic seconds of the next try.
+    """
+
+    fingerprint: str
+    attempt: int
+    due: float
+    reason: str
+    message: str
+    stalled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The caches' view of everything but the ScheduledMachine itself.
+
+    :param machine: the Machine under our name, ours or not; None when there is none.
+    :param children: objects of kinds that the template, the Machine or status names.
+    :param children_known: UNKNOWN while an informer of one of those kinds has not synced.
+    :param children_error: it will not sync by itself: reading the kind is refused.
+    """
+
+    reading: Resolution
+    capi: ClusterApi
+    cluster: ClusterView
+    machine: MachineView | None = None
+    machine_known: Known = Known.YES
+    children: tuple[Child, ...] = ()
+    children_known: Known = Known.YES
+    children_why: str = ""
+    children_error: bool = False
+    templates: TemplateState = field(default_factory=lambda: TemplateState(Known.YES))
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One ScheduledMachine and its world at one instant.
+
+    :param monotonic: seconds on the loop's clock at ``now``.
+    :param refusal: the last refused step, while nothing relevant has changed since.
+    :param unreadable_for: seconds that the provider has been unreadable, 0 when it is not.
+    :param fresh: the object never had our finalizer before this run, so no child can exist yet.
+    :param force_finalizer: let go of an overdue deletion instead of waiting on.
+    :param deletion_wait: seconds for which the administrator's brake holds a deletion by schedule back.
+    """
+
+    now: datetime
+    monotonic: float
+    head: Head
+    spec: SpecView
+    memory: StatusMemory
+    world: World
+    timings: Timings
+    answers: Answers = field(default_factory=Answers)
+    refusal: Refusal | None = None
+    unreadable_for: float = 0.0
+    fresh: bool = False
+    force_finalizer: bool = False
+    deletion_wait: float = 0.0
+
+    @property
+    def machine(self) -> MachineView | None:
+        """The Machine under our name, if it is ours."""
+        found = self.world.machine
+        return found if found is not None and machine_is_ours(found.head, self.head.uid) else None
+
+    @property
+    def paused(self) -> bool:
+        machine = self.machine
+        return (
+            self.world.cluster.paused
+            or names.ANNOTATION_PAUSED in self.head.annotations
+            or (machine is not None and machine.paused)
+        )
+
+    def unseen_machines(self, uids: Iterable[str]) -> frozenset[str]:
+        """Those of some Machines under our name that are neither in the cache nor known to be gone.
+
+        Two caches are never of one instant: what a Machine has adopted may be seen before the Machine.
+        """
+        seen = self.world.machine.head.uid if self.world.machine is not None else ""
+        return frozenset(uids) - self.answers.gone - {seen, ""}
+
+    @property
+    def ours(self) -> tuple[Child, ...]:
+        return tuple(child for child in self.world.children if child.ours)

@@ -1,0 +1,368 @@
+"""Turns a plan and what came of it into status, events and the next wake-up. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Final
+
+from fivespot.api import ConditionType, Phase, Reason, names
+from fivespot.contract import (
+    PROVIDER_NOT_READY,
+    PROVIDER_UNREADABLE,
+    RESOLVED,
+    Display,
+    Resolved,
+    Unreadable,
+    Unresolved,
+)
+from fivespot.runtime.objects import Condition, ConditionStatus, find_condition, rfc3339, set_conditions
+
+from .cluster_api import Known, MachineView
+from .common_plans import child_in
+from .plan import CreateChildren, DeleteChildren, DeleteMachine, Notice, Plan, Want
+from .snapshot import Child, Slot, Snapshot
+
+__all__ = [
+    "Refused",
+    "apply_refusal",
+    "apply_trouble",
+    "build_status",
+    "display_only",
+    "mirror_only",
+    "phase_notices",
+]
+
+_MESSAGE_LIMIT: Final = 1024
+_SHOWING: Final = (PROVIDER_NOT_READY, PROVIDER_UNREADABLE)
+_DISPLAY_FIELDS: Final = ("message", "providerGeneration", "lastTransitionTime")
+_MIRRORING: Final = (Phase.ACTIVE.value, Phase.SHUTTING_DOWN.value)
+_MIRRORED: Final = ("message", "nodeRef", "providerID", "ready")
+_AWAITED: Final = ("ready", "nodeRef", "providerID")
+_TELLING: Final = (ConditionType.READY, ConditionType.RECONCILING)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The API server would not do a step."""
+
+    reason: str
+    message: str
+    stalled: bool
+
+
+def apply_refusal(s: Snapshot, plan: Plan, refused: Refused, seconds: float) -> Plan:
+    """The plan as it stands after the server refused a step of it; the next try comes after ``seconds``."""
+    return replace(
+        plan,
+        phase=Phase.ERROR,
+        reason=refused.reason,
+        message=refused.message,
+        stalled=refused.stalled,
+        settled=False,
+        wake=s.now + timedelta(seconds=seconds),
+    )
+
+
+def apply_trouble(s: Snapshot, plan: Plan, error: Exception) -> Plan:
+    """The plan as it stands after a passing trouble cut it short; ``s`` holds what was done until then."""
+    phase, reason = plan.phase, plan.reason
+    if any(isinstance(step, CreateChildren) for step in plan.steps):
+        phase, reason = Phase.PENDING, Reason.MACHINE_CREATION_FAILED
+    elif any(isinstance(step, DeleteMachine | DeleteChildren) for step in plan.steps):
+        reason = Reason.MACHINE_DELETION_FAILED
+    return replace(
+        plan,
+        phase=phase,
+        reason=reason,
+        message=f"tried again soon: {error}",
+        settled=False,
+        machine=s.machine,
+        bootstrap=child_in(s, Slot.BOOTSTRAP),
+        infrastructure=child_in(s, Slot.INFRASTRUCTURE),
+    )
+
+
+def build_status(s: Snapshot, plan: Plan) -> dict[str, Any]:
+    """The whole ``status`` that is true once the plan is carried out."""
+    machine = plan.machine
+    status: dict[str, Any] = {
+        "phase": plan.phase.value,
+        "message": _message(plan),
+        "observedGeneration": s.head.generation,
+        "inSchedule": plan.belief.active,
+        "ready": machine is not None and machine.ready,
+        "lastScheduledTime": s.memory.raw.get("lastScheduledTime"),
+        "spotSchedule": _spot_schedule(s, plan),
+    }
+    if machine is not None:
+        status["machineRef"] = {
+            "apiVersion": machine.api_version,
+            "kind": "Machine",
+            "name": machine.head.name,
+            "namespace": machine.head.namespace,
+            "uid": machine.head.uid,
+        }
+        status["lastScheduledTime"] = machine.head.creation_timestamp or status["lastScheduledTime"]
+        status["providerID"] = machine.provider_id or None
+        if machine.node:
+            status["nodeRef"] = {"apiVersion": "v1", "kind": "Node", "name": machine.node}
+            if machine.node_uid:
+                status["nodeRef"]["uid"] = machine.node_uid
+    elif s.world.machine_known is Known.UNKNOWN and not plan.nothing_left:
+        status["machineRef"] = s.memory.raw.get("machineRef")
+    # B5.2: Cluster API deletes the other two while the Machine goes; to say so twice would cost two writes more.
+    going = machine is not None and machine.deleting
+    for field, child in (("bootstrapRef", plan.bootstrap), ("infrastructureRef", plan.infrastructure)):
+        if child is not None:
+            status[field] = _reference(s, child)
+        elif going or (s.world.children_known is Known.UNKNOWN and not plan.nothing_left):
+            status[field] = s.memory.raw.get(field)
+    if plan.shutdown_requested is not None:
+        status["shutdownRequestedTime"] = rfc3339(plan.shutdown_requested)
+    if plan.next_cleanup is not None:
+        status["nextCleanup"] = rfc3339(plan.next_cleanup)
+    if plan.replaced.count and plan.replaced.last is not None:
+        status["replacements"] = {
+            "count": plan.replaced.count,
+            "lastTime": rfc3339(plan.replaced.last),
+            "uid": plan.replaced.uid,
+        }
+    status["conditions"] = _conditions(s, plan)
+    return {name: value for name, value in status.items() if value is not None}
+
+
+def _message(plan: Plan) -> str:
+    # The suffix makes the status change, so that the notice of an overdue deletion is told with it.
+    return plan.message[:_MESSAGE_LIMIT] + ("; the deletion takes longer than it should" if plan.overdue else "")
+
+
+def display_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """A3: whether nothing but shown values of the provider differ, which is written at most every few minutes."""
+    # Most changes differ in one of these, and the rest costs more.
+    same = old.get("phase") == new.get("phase") and old.get("message") == new.get("message")
+    return same and _without_display(old) == _without_display(new)
+
+
+def mirror_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """B5.2: whether nothing but what mirrors a Machine on its way differs, which Cluster API reports in quick steps.
+
+    What people and tools wait for is more than that: a phase, a reason, the status of a condition but of MachineReady,
+    MachineReady when it becomes true, and where to find a machine that is ready.
+    """
+    if new.get("phase") not in _MIRRORING or not new.get("machineRef"):
+        return False
+    if old.get("phase") != new.get("phase"):
+        return False
+    if new.get("ready") is True and any(old.get(name) != new.get(name) for name in _AWAITED):
+        return False
+    return _without_mirror(old) == _without_mirror(new)
+
+
+def phase_notices(s: Snapshot, plan: Plan, new: Mapping[str, Any]) -> list[Notice]:
+    """B4.7: what people are told of this run: a change of phase, and a resolution lost or regained."""
+    notices = list(plan.notices)
+    if plan.phase.value != s.memory.phase:
+        warning = plan.phase is Phase.ERROR
+        notices.append(Notice(plan.reason, plan.message[:_MESSAGE_LIMIT], warning=warning))
+    resolved = find_condition(new.get("conditions"), ConditionType.SPOT_SCHEDULE_RESOLVED)
+    before = find_condition(s.memory.raw.get("conditions"), ConditionType.SPOT_SCHEDULE_RESOLVED)
+    if resolved is not None and resolved["status"] != (before or {}).get("status", "True"):
+        lost = resolved["status"] != "True"
+        message = resolved["message"] or f"{s.spec.schedule} gives a verdict again"
+        notices.append(Notice(resolved["reason"], message, warning=lost))
+    old_fields = find_condition(s.memory.raw.get("conditions"), ConditionType.UNSUPPORTED_FIELDS)
+    if s.spec.unsupported and old_fields is None:
+        notices.append(Notice("UnsupportedFields", _unsupported(s), warning=True))
+    return notices
+
+
+def _reference(s: Snapshot, child: Child) -> dict[str, Any]:
+    api_version = child.resource.api_version
+    for template in (s.spec.bootstrap, s.spec.infrastructure):
+        if template is not None and template.group_kind == child.group_kind:
+            api_version = f"{template.group_kind.group}/{template.version}"
+    return {
+        "apiVersion": api_version,
+        "kind": child.group_kind.kind,
+        "name": child.head.name,
+        "namespace": child.head.namespace,
+        "uid": child.head.uid,
+    }
+
+
+def _quiet(s: Snapshot) -> bool:
+    """A15: the provider cannot be read, but not for long enough to say so."""
+    return isinstance(s.world.reading, Unreadable) and s.unreadable_for < s.timings.unreadable_report
+
+
+def _spot_schedule(s: Snapshot, plan: Plan) -> dict[str, Any] | None:
+    reading, before = s.world.reading, s.memory.raw.get("spotSchedule")
+    if _quiet(s):
+        return before if isinstance(before, dict) else None
+    shown: dict[str, Any] = {
+        "resolved": isinstance(reading, Resolved),
+        "reason": _resolution_reason(s),
+        "reference": {"kind": s.spec.schedule.kind, "name": s.spec.schedule.name},
+    }
+    if plan.belief.known:
+        shown["active"] = plan.belief.active
+    if isinstance(reading, Unreadable):
+        shown["message"] = reading.why[:_MESSAGE_LIMIT]
+        return shown
+    display: Display = reading.display
+    if isinstance(reading, Unresolved):
+        shown["message"] = reading.message[:_MESSAGE_LIMIT]
+    elif display.reason or display.message:
+        shown["message"] = f"{display.reason}: {display.message}" if display.message else display.reason
+    if display.observed_generation is not None:
+        shown["providerGeneration"] = display.observed_generation
+    if display.last_transition_time:
+        shown["lastTransitionTime"] = display.last_transition_time
+    return shown
+
+
+def _resolution_reason(s: Snapshot) -> str:
+    reading = s.world.reading
+    if isinstance(reading, Resolved):
+        return RESOLVED
+    return reading.reason if isinstance(reading, Unresolved) else PROVIDER_UNREADABLE
+
+
+def _conditions(s: Snapshot, plan: Plan) -> list[dict[str, Any]]:
+    existing = s.memory.raw.get("conditions")
+    wanted = [_ready(s, plan), _machine_ready(plan)]
+    absent: list[str] = []
+    wanted += _schedule_conditions(s, plan)
+    moving = not plan.settled and not plan.stalled
+    optional = {
+        ConditionType.RECONCILING: Condition("Reconciling", "True", plan.reason, plan.message) if moving else None,
+        ConditionType.STALLED: Condition("Stalled", "True", plan.reason, plan.message) if plan.stalled else None,
+        ConditionType.UP_TO_DATE: _up_to_date(s, plan.machine),
+        ConditionType.PAUSED: Condition("Paused", "True", "Paused", _pause_message(s)) if plan.paused else None,
+        ConditionType.UNSUPPORTED_FIELDS: (
+            Condition("UnsupportedFields", "True", "NotActedOn", _unsupported(s)) if s.spec.unsupported else None
+        ),
+    }
+    for type_, condition in optional.items():
+        if condition is None:
+            absent.append(type_)
+        else:
+            wanted.append(condition)
+    wanted = [c if len(c.message) <= _MESSAGE_LIMIT else replace(c, message=c.message[:_MESSAGE_LIMIT]) for c in wanted]
+    return set_conditions(existing, wanted, absent=absent, generation=s.head.generation, now=s.now)
+
+
+def _schedule_conditions(s: Snapshot, plan: Plan) -> list[Condition]:
+    reading = s.world.reading
+    decided = plan.want is not Want.ACTIVE and plan.want is not Want.INACTIVE
+    existing = s.memory.raw.get("conditions")
+    conditions = []
+    if isinstance(reading, Resolved):
+        conditions.append(Condition(ConditionType.SPOT_SCHEDULE_RESOLVED, "True", RESOLVED))
+    elif isinstance(reading, Unresolved):
+        conditions.append(Condition(ConditionType.SPOT_SCHEDULE_RESOLVED, "False", reading.reason, reading.message))
+    elif not _quiet(s):
+        conditions.append(Condition(ConditionType.SPOT_SCHEDULE_RESOLVED, "Unknown", PROVIDER_UNREADABLE, reading.why))
+    else:
+        conditions += _kept(existing, ConditionType.SPOT_SCHEDULE_RESOLVED)
+    who = {
+        Want.KILLED: "spec.killSwitch is on",
+        Want.CLUSTER_DELETING: f"Cluster {s.spec.cluster} is being deleted",
+        Want.DISABLED: "spec.enabled is false",
+        Want.INACTIVE: f"{s.spec.schedule} says that the machine is not wanted",
+        Want.ACTIVE: f"{s.spec.schedule} says that the machine is wanted",
+    }[plan.want]
+    if not isinstance(reading, Resolved) and not decided:
+        who = "the last known verdict is held" if plan.belief.known else f"{s.spec.schedule} has never given a verdict"
+    status: ConditionStatus = "False" if plan.want.down else "True"
+    scheduled = Condition(ConditionType.SCHEDULED, status, plan.want.value, who)
+    # A15: what a failure to read leaves as it was keeps its words too.
+    kept = _kept(existing, ConditionType.SCHEDULED) if isinstance(reading, Unreadable) else []
+    if any((c.status, c.reason) == (scheduled.status, scheduled.reason) for c in kept):
+        scheduled = kept[0]
+    return [*conditions, scheduled]
+
+
+def _ready(s: Snapshot, plan: Plan) -> Condition:
+    reading = s.world.reading
+    if isinstance(reading, Unresolved):
+        return Condition(ConditionType.READY, "False", reading.reason, reading.message)
+    if isinstance(reading, Unreadable):
+        if not _quiet(s):
+            return Condition(ConditionType.READY, "Unknown", PROVIDER_UNREADABLE, reading.why)
+        unresolved = find_condition(s.memory.raw.get("conditions"), ConditionType.SPOT_SCHEDULE_RESOLVED)
+        kept = _kept(s.memory.raw.get("conditions"), ConditionType.READY)
+        if kept and unresolved is not None and unresolved.get("status") != "True":
+            return kept[0]
+    return Condition(ConditionType.READY, "True" if plan.settled else "False", plan.reason, plan.message)
+
+
+def _machine_ready(plan: Plan) -> Condition:
+    machine = plan.machine
+    if machine is None:
+        return Condition(ConditionType.MACHINE_READY, "False", "NoMachine", "there is no machine")
+    if machine.ready:
+        return Condition(ConditionType.MACHINE_READY, "True", Reason.MACHINE_READY, "the machine's node is ready")
+    details = machine.ready_message or "the machine's node is not ready yet"
+    return Condition(ConditionType.MACHINE_READY, "False", machine.ready_reason or "MachineNotReady", details)
+
+
+def _up_to_date(s: Snapshot, machine: MachineView | None) -> Condition | None:
+    if machine is None:
+        return None
+    made_from = machine.head.annotations.get(names.ANNOTATION_TEMPLATE_HASH)
+    if made_from is None:
+        message = "the Machine was not made by this controller and does not say from which template"
+        return Condition(ConditionType.UP_TO_DATE, "Unknown", Reason.NO_TEMPLATE_HASH, message)
+    if made_from == s.spec.template_hash:
+        return Condition(ConditionType.UP_TO_DATE, "True", "UpToDate")
+    message = "the spec was edited since; the change takes effect with the next activation"
+    return Condition(ConditionType.UP_TO_DATE, "False", Reason.TEMPLATE_CHANGED, message)
+
+
+def _pause_message(s: Snapshot) -> str:
+    if s.world.cluster.paused:
+        return f"Cluster {s.spec.cluster} is paused"
+    return "annotation cluster.x-k8s.io/paused is set"
+
+
+def _unsupported(s: Snapshot) -> str:
+    return f"accepted and kept, but not acted on: {', '.join(s.spec.unsupported)}"
+
+
+def _kept(existing: object, type_: str) -> list[Condition]:
+    found = find_condition(existing, type_)
+    if found is None:
+        return []
+    return [Condition(type_, found.get("status", "Unknown"), found.get("reason", ""), found.get("message", ""))]
+
+
+def _without_display(status: Mapping[str, Any]) -> dict[str, Any]:
+    bare = dict(status)
+    spot = bare.get("spotSchedule")
+    if isinstance(spot, Mapping):
+        bare["spotSchedule"] = {name: value for name, value in spot.items() if name not in _DISPLAY_FIELDS}
+    conditions = bare.get("conditions")
+    if isinstance(conditions, list):
+        bare["conditions"] = [_without_words(entry) for entry in conditions if isinstance(entry, Mapping)]
+    return bare
+
+
+def _without_mirror(status: Mapping[str, Any]) -> dict[str, Any]:
+    bare = {name: value for name, value in _without_display(status).items() if name not in _MIRRORED}
+    bare["conditions"] = [
+        {name: value for name, value in entry.items() if name != "message" or entry.get("type") not in _TELLING}
+        for entry in bare.get("conditions") or ()
+        if isinstance(entry, Mapping) and entry.get("type") != ConditionType.MACHINE_READY
+    ]
+    return bare
+
+
+def _without_words(entry: Mapping[str, Any]) -> dict[str, Any]:
+    # The provider's words, and those of a failure to read it, reach these two conditions and no others.
+    shown = entry.get("type") == ConditionType.SPOT_SCHEDULE_RESOLVED or (
+        entry.get("type") == ConditionType.READY and entry.get("reason") in _SHOWING
+    )
+    return {name: value for name, value in entry.items() if not (shown and name == "message")}

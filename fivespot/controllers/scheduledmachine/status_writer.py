@@ -1,0 +1,148 @@
+"""Writes what a plan came to: one status patch at most, then events, metrics and the plan book."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import structlog
+
+from fivespot.api import names
+from fivespot.runtime.errors import NotFoundError
+from fivespot.runtime.manager import ManagerContext
+from fivespot.runtime.objects import Key, Object, merge_diff, merge_patch
+from fivespot.runtime.reconcile import Result
+from fivespot.runtime.telemetry import ObjectRef
+
+from .metrics import MachineMetrics
+from .plan import Notice, Plan
+from .snapshot import Snapshot
+from .sources import SCHEDULED_MACHINES
+from .status import build_status, display_only, mirror_only, phase_notices
+from .stored_status import StatusMemory
+from .timings import Timings
+
+__all__ = ["CONTROLLER", "Reporter"]
+
+CONTROLLER = "scheduledmachine"
+
+_log = structlog.get_logger("fivespot.scheduledmachine")
+
+
+class Reporter:
+    """The only place from which status is written, people are told and wake-ups are computed."""
+
+    def __init__(self, context: ManagerContext, metrics: MachineMetrics, timings: Timings) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._chance = context.chance
+        self._settings = context.settings
+        self._events = context.events
+        self._plans = context.plans
+        self._metrics = metrics
+        self._timings = timings
+        # Small memories of this process; each entry goes with its object.
+        self._written: dict[Key, float] = {}
+        self._overdue: dict[Key, str] = {}
+
+    def forget(self, key: Key) -> None:
+        self._written.pop(key, None)
+        self._overdue.pop(key, None)
+        self._metrics.forget(key)
+        self._plans.forget(CONTROLLER, key)
+
+    async def report(self, obj: Object, s: Snapshot, plan: Plan, *, let_go: bool = False) -> Result:
+        """Say what is true now, in one status write at most.
+
+        :param let_go: the finalizer is off, so there may be no object left to write to.
+        :raises ConflictError: the object has moved on.
+        """
+        key = obj.key
+        self._metrics.evaluated(s, plan)
+        self._note(key, plan)
+        if plan.overdue and self._overdue.get(key) != s.head.uid:
+            self._overdue[key] = s.head.uid
+            self._metrics.overdue()
+        if let_go:
+            self._tell(s, list(plan.notices))
+            return Result(phase=plan.phase.value)
+        # Before the status that remembers it: a run that is cut short in between tells it again, and its token keeps
+        # that from being a second event.
+        self._tell(s, [notice for notice in plan.notices if notice.once])
+        wake = self._seconds_to(s, plan)
+        if not plan.report:
+            _log.debug("waiting", why=plan.why_waiting)
+            return Result(requeue_after=wake, phase=plan.phase.value)
+        new = build_status(s, plan)
+        change = merge_diff(s.memory.raw, new)
+        if change and not self._settings.dry_run:
+            held = self._wait_to_write(key, s.memory, plan, new)
+            if held > 0:
+                wake = held if wake is None else min(wake, held)
+            else:
+                await self._write(key, obj, s, plan, change)
+                self._tell(s, [notice for notice in phase_notices(s, plan, new) if not notice.once])
+        return Result(requeue_after=wake, phase=plan.phase.value)
+
+    async def _write(self, key: Key, obj: Object, s: Snapshot, plan: Plan, change: dict[str, Any]) -> None:
+        patch = merge_patch({"status": change}, obj.head)
+        try:
+            await self._client.patch(SCHEDULED_MACHINES, key, patch, subresource="status")
+        except NotFoundError:
+            return
+        self._metrics.reported(s, plan)
+        self._written[key] = self._clock.monotonic()
+        if plan.phase.value != s.memory.phase:
+            _log.info(
+                "phase changed",
+                before=s.memory.phase or None,
+                after=plan.phase.value,
+                reason=plan.reason,
+                why=plan.message,
+            )
+
+    def _wait_to_write(self, key: Key, memory: StatusMemory, plan: Plan, new: dict[str, Any]) -> float:
+        """A3, B5.2: seconds since the last write that a change of what is only shown still has to wait."""
+        last = self._written.get(key)
+        if last is None:
+            return 0.0
+        if display_only(memory.raw, new):
+            interval = self._timings.display_interval
+        elif not plan.steps and not plan.notices and mirror_only(memory.raw, new):
+            interval = self._timings.mirror_interval
+        else:
+            return 0.0
+        return last + interval - self._clock.monotonic()
+
+    def _seconds_to(self, s: Snapshot, plan: Plan) -> float | None:
+        waits = []
+        if plan.wake is not None:
+            # A wall clock that stands a hair before the boundary must not make the key run twice.
+            waits.append(max((plan.wake - s.now + timedelta(milliseconds=1)).total_seconds(), 0.0))
+        if plan.recheck:
+            jitter = self._timings.unresolved_jitter
+            waits.append(self._timings.unresolved_recheck * (1 + self._chance.uniform(-jitter, jitter)))
+        return min(waits) if waits else None
+
+    def _tell(self, s: Snapshot, notices: list[Notice]) -> None:
+        if not notices:
+            return
+        regarding = ObjectRef(names.API_VERSION, names.KIND, s.head.namespace, s.head.name, s.head.uid)
+        for notice in notices:
+            self._events.event(
+                regarding,
+                type="Warning" if notice.warning else "Normal",
+                reason=notice.reason,
+                message=notice.message,
+                once=notice.once,
+            )
+
+    def _note(self, key: Key, plan: Plan) -> None:
+        steps = [type(step).__name__ for step in plan.steps]
+        if not steps and not self._settings.dry_run:
+            self._plans.forget(CONTROLLER, key)
+            return
+        shown = {"wanted": plan.want.value, "phase": plan.phase.value, "reason": plan.reason, "steps": steps}
+        self._plans.note(CONTROLLER, key, shown | {"message": plan.message or plan.why_waiting})
+        if steps and self._settings.dry_run:
+            _log.info("would act", steps=steps, phase=plan.phase.value, reason=plan.reason, why=plan.message)

@@ -1,0 +1,119 @@
+"""What ``status`` of a ScheduledMachine remembers between runs.
+
+The reading is lenient: a status that an older version, the existing 5-Spot or a person left behind is read as far as
+it makes sense, and the rest counts as absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from fivespot.contract import HeldVerdict, Reference
+from fivespot.runtime.objects import GroupKind, group_of
+
+from .cluster_api import ChildRef
+from .instants import read_instant
+
+__all__ = ["Replaced", "StatusMemory", "read_children", "read_memory"]
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """The brake on replacements: how many, when the last was noted, and for which Machine it was counted."""
+
+    count: int = 0
+    last: datetime | None = None
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusMemory:
+    """The typed part of ``status`` that decisions rest on, and the raw rest that reports start from."""
+
+    raw: Mapping[str, Any] = field(default_factory=dict)
+    phase: str = ""
+    schedule: HeldVerdict | None = None
+    machine_uid: str = ""
+    bootstrap: ChildRef | None = None
+    infrastructure: ChildRef | None = None
+    shutdown_requested: datetime | None = None
+    replaced: Replaced = field(default_factory=Replaced)
+
+    @property
+    def scheduled_reason(self) -> str:
+        """The reason of condition Scheduled as last written."""
+        for condition in _list(self.raw.get("conditions")):
+            if _mapping(condition).get("type") == "Scheduled":
+                return _text(_mapping(condition).get("reason"))
+        return ""
+
+
+def read_memory(body: Mapping[str, Any]) -> StatusMemory:
+    """Read ``status`` of a stored ScheduledMachine. Never raises for what it holds."""
+    status = _mapping(body.get("status"))
+    if not status:
+        return StatusMemory()
+    return StatusMemory(
+        raw=status,
+        phase=_text(status.get("phase")),
+        schedule=_schedule(status.get("spotSchedule")),
+        machine_uid=_text(_mapping(status.get("machineRef")).get("uid")),
+        bootstrap=_child(status.get("bootstrapRef")),
+        infrastructure=_child(status.get("infrastructureRef")),
+        shutdown_requested=read_instant(status.get("shutdownRequestedTime")),
+        replaced=_replaced(status.get("replacements")),
+    )
+
+
+def read_children(body: Mapping[str, Any]) -> StatusMemory:
+    """No more than the children that ``status`` names. Cheap enough for every event."""
+    status = _mapping(body.get("status"))
+    return StatusMemory(
+        bootstrap=_child(status.get("bootstrapRef")), infrastructure=_child(status.get("infrastructureRef"))
+    )
+
+
+def _replaced(value: object) -> Replaced:
+    """The brake as a whole or not at all: a count without its time could never run out."""
+    replaced = _mapping(value)
+    count, last = replaced.get("count"), read_instant(replaced.get("lastTime"))
+    if not isinstance(count, int) or not 0 < count < 1_000_000 or last is None:
+        return Replaced()
+    return Replaced(count, last, _text(replaced.get("uid")))
+
+
+def _schedule(value: object) -> HeldVerdict | None:
+    remembered = _mapping(value)
+    if not remembered:
+        return None
+    active = remembered.get("active")
+    reference = _mapping(remembered.get("reference"))
+    whose = None
+    if reference:
+        whose = Reference(_text(reference.get("kind")), _text(reference.get("name")))
+    return HeldVerdict(active if isinstance(active, bool) else None, whose)
+
+
+def _child(value: object) -> ChildRef | None:
+    ref = _mapping(value)
+    if not ref:
+        return None
+    group, kind, name = group_of(_text(ref.get("apiVersion"))), _text(ref.get("kind")), _text(ref.get("name"))
+    if not group or not kind or not name:
+        return None
+    return ChildRef(GroupKind(group, kind), name, _text(ref.get("uid")))
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

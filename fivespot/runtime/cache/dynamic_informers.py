@@ -1,0 +1,103 @@
+"""Informers of kinds that users' objects name, opened when first named and closed when no object names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fivespot.runtime.objects import Change, GroupKind, Projection, Resource
+
+from .cache import Cache
+from .crds import KindState
+from .informer import Informer, Subscription
+from .kinds import KindUnknown
+
+__all__ = ["DynamicInformers", "Opened"]
+
+
+@dataclass(slots=True)
+class Opened:
+    """One running informer of a named kind."""
+
+    resource: Resource
+    informer: Informer
+    subscription: Subscription
+
+
+class DynamicInformers:
+    """The informers of all named kinds that share a projection.
+
+    :param on_change: called for every change of every object of these kinds.
+    :param on_kind: called when a kind became readable, or stopped being so: all who name it should look again.
+    """
+
+    def __init__(
+        self,
+        cache: Cache,
+        projection: Projection,
+        on_change: Callable[[GroupKind, Change], None],
+        on_kind: Callable[[GroupKind], None],
+    ) -> None:
+        self._cache = cache
+        self._projection = projection
+        self._on_change = on_change
+        self._on_kind = on_kind
+        self._opened: dict[GroupKind, Opened] = {}
+
+    def __len__(self) -> int:
+        return len(self._opened)
+
+    def kinds(self) -> Sequence[GroupKind]:
+        return tuple(self._opened)
+
+    def open(self, group_kind: GroupKind, state: KindState, version: str | None = None) -> Opened:
+        """The informer of a usable kind, started if this is the first time that anyone asks.
+
+        :param version: read at this version where it is served; only for a kind that is not open yet.
+        """
+        found = self._opened.get(group_kind)
+        if found is not None:
+            return found
+        resource = state.resource(version if version in state.served else None)
+        informer = self._cache.informer(resource, projection=self._projection)
+
+        def changed(change: Change) -> None:
+            self._on_change(group_kind, change)
+
+        def look_again(*_: object) -> None:
+            self._on_kind(group_kind)
+
+        informer.on_status(look_again)
+        subscription = informer.subscribe(changed, on_synced=look_again)
+        opened = Opened(resource, informer, subscription)
+        self._opened[group_kind] = opened
+        return opened
+
+    def close(self, group_kind: GroupKind) -> None:
+        """Stop reading a kind; harmless when it is not open."""
+        opened = self._opened.pop(group_kind, None)
+        if opened is not None:
+            opened.subscription.close()
+            opened.informer.release()
+
+    def close_all(self) -> None:
+        for group_kind in tuple(self._opened):
+            self.close(group_kind)
+
+    def refresh(self, group: str) -> tuple[GroupKind, ...]:
+        """After the facts of a group changed: close what is gone or served otherwise; the next look reopens it."""
+        affected = tuple(gk for gk in self._opened if gk.group == group)
+        for group_kind in affected:
+            state = self._cache.kinds.lookup(group_kind)
+            if isinstance(state, KindUnknown):
+                continue
+            resource = self._opened[group_kind].resource
+            same = (
+                isinstance(state, KindState)
+                and state.established
+                and resource.version in state.served
+                and resource.plural == state.plural
+            )
+            if not same:
+                self.close(group_kind)
+        return affected

@@ -1,0 +1,457 @@
+"""The limits of a reflector."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from fivespot.runtime.client import WatchEnd
+from fivespot.runtime.errors import (
+    ApiError,
+    BadRequestError,
+    BrokenStreamError,
+    ConnectError,
+    DeadlineError,
+    GoneError,
+    InvalidError,
+    MethodNotAllowedError,
+    NotFoundError,
+    TransportError,
+    UnsupportedMediaError,
+)
+
+__all__ = [
+    "BackingOff",
+    "Begin",
+    "Commit",
+    "Course",
+    "Effect",
+    "Empty",
+    "Event",
+    "FetchPage",
+    "Follow",
+    "InitialEnd",
+    "KindChanged",
+    "ListFailed",
+    "Listing",
+    "OpenWatch",
+    "PageRead",
+    "ReflectorSettings",
+    "Rest",
+    "State",
+    "StopAsked",
+    "Stopped",
+    "StreamStalled",
+    "Syncing",
+    "TimerFired",
+    "Transition",
+    "WatchOver",
+    "Watching",
+    "backoff",
+    "step",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectorSettings:
+    """Limits of a reflector; times in seconds.
+
+    :param page_size: objects per page of a list: 500 of 3 kB take 3 ms to take in.
+    :param streaming: try a streaming list (KEP-3157) before a paged one.
+    :param stream_quiet: a streaming list that sends nothing for so long will never send its end.
+    :param stream_total: nor will one that has not ended after this.
+    :param stream_tries: streaming lists that break before paged ones are used instead.
+    :param watch_timeout: how long the server is asked to hold a watch; drawn from this range, so that the watches
+        of many informers do not end together.
+    :param backoff_base: the longest first wait; it doubles with each failure.
+    :param backoff_cap: the longest wait after what cost the server work, unless it asks for a longer one.
+    :param connect_cap: the longest wait after a connection that was refused, could not be made or broke, or a watch
+        that was closed early, which cost the server nothing or little.
+    :param retry_after_cap: the longest wait that a server may ask for.
+    :param steady_after: a watch that lasted so long makes earlier misses count no more: the server is back.
+    :param healthy_after: a watch that ends in a way which only another list can mend makes earlier lists count no more
+        after this.
+    :param short_watch: a watch that ends cleanly sooner than this is answered with a wait, not with a hot loop.
+    :param barren_limit: so many watches in a row that brought neither event nor bookmark lead to a list: a server
+        that is behind the version asked for is silent (and one restored from a backup stays behind).
+    :param burst_events: events after which other tasks get a turn.
+    :param burst_seconds: time after which they get one in any case.
+    """
+
+    page_size: int = 500
+    streaming: bool = True
+    stream_quiet: float = 10.0
+    stream_total: float = 120.0
+    stream_tries: int = 3
+    watch_timeout: tuple[float, float] = (300.0, 600.0)
+    backoff_base: float = 0.25
+    backoff_cap: float = 30.0
+    connect_cap: float = 3.0
+    retry_after_cap: float = 300.0
+    steady_after: float = 2.0
+    healthy_after: float = 30.0
+    short_watch: float = 1.0
+    barren_limit: int = 3
+    burst_events: int = 200
+    burst_seconds: float = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """Nothing was tried yet."""
+
+    label = "empty"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A page is being fetched.
+
+    :param token: of the page; "" for the first.
+    :param version: of the list; 0 before the first page.
+    """
+
+    token: str = ""
+    version: int = 0
+    label = "listing"
+
+
+@dataclass(frozen=True, slots=True)
+class Syncing:
+    """A streaming list: the objects arrive as the first events of the watch."""
+
+    label = "syncing"
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """Events are followed."""
+
+    label = "watching"
+
+
+@dataclass(frozen=True, slots=True)
+class BackingOff:
+    """Waiting after a failure.
+
+    :param relist: go on with a list, not with a watch from the version reached.
+    :param served: False if the server does not know the resource at all.
+    """
+
+    relist: bool
+    served: bool = True
+
+    @property
+    def label(self) -> str:
+        return "backing off" if self.served else "not served"
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The end."""
+
+    label = "stopped"
+
+
+State: TypeAlias = Empty | Listing | Syncing | Watching | BackingOff | Stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What a reflector remembers.
+
+    :param version: the version reached: where the next watch begins.
+    :param failures: requests in a row that cost the server work and failed, which the back-off grows with.
+    :param misses: connections in a row that brought nothing, and watches that were closed early.
+    :param relists: lists in a row that a watch led to and that no lasting watch followed.
+    :param barren: watches in a row that were opened and brought nothing.
+    :param restarts: lists in a row that were begun again because their continue token was refused.
+    :param streaming: whether streaming lists are still tried.
+    :param stream_failures: streaming lists in a row that broke.
+    """
+
+    state: State = Empty()
+    version: int = 0
+    failures: int = 0
+    misses: int = 0
+    relists: int = 0
+    barren: int = 0
+    restarts: int = 0
+    streaming: bool = True
+    stream_failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The reflector is started."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRead:
+    """A page was taken in; ``token`` is "" for the last."""
+
+    version: int
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListFailed:
+    """A page could not be had or read."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class InitialEnd:
+    """The bookmark arrived that ends a streaming list."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStalled:
+    """A streaming list did not end within its limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOver:
+    """A watch ended or could not be opened.
+
+    :param received: events and bookmarks that it brought.
+    :param lasted: seconds since it was open; 0 if it never was.
+    :param version: the version reached.
+    """
+
+    end: WatchEnd
+    error: Exception | None
+    received: int
+    lasted: float
+    version: int
+    opened: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired:
+    """The wait is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindChanged:
+    """Something outside says that the resource may be served now."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    """The reflector is no longer wanted."""
+
+
+Event: TypeAlias = (
+    Begin | PageRead | ListFailed | InitialEnd | StreamStalled | WatchOver | TimerFired | KindChanged | StopAsked
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPage:
+    """Fetch a page; with an empty token what was read of the list before is void."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The list is complete: swap it in."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWatch:
+    """Open a watch at a version; None asks for a streaming list first."""
+
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Go on with the watch that is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Wait. A wait for a resource that is not served ends early when a change of its definition is seen."""
+
+    seconds: float
+    until_served: bool = False
+
+
+Effect: TypeAlias = FetchPage | Commit | OpenWatch | Follow | Rest
+
+Transition: TypeAlias = tuple[Course, tuple[Effect, ...]]
+
+_NO_STREAM = (BadRequestError, InvalidError, MethodNotAllowedError, UnsupportedMediaError)
+
+_PATIENCE = 4.0
+
+_CONNECTION = frozenset({WatchEnd.BROKEN, WatchEnd.IDLE})
+
+"""Ends that say something of the connection only."""
+
+
+def step(course: Course, event: Event, settings: ReflectorSettings, chance: float) -> Transition:
+    """One transition.
+
+    :param chance: a number in [0, 1) for jitter.
+    :returns: the new course, and what to do in this order; only the last takes time, and what comes of it is the
+        next happening. Nothing to do means stopped.
+    """
+    state = course.state
+    match event:
+        case StopAsked():
+            return replace(course, state=Stopped()), ()
+        case Begin() if isinstance(state, Empty):
+            return _list(course)
+        case PageRead() if isinstance(state, Listing):
+            return _page(course, state, event)
+        case ListFailed() if isinstance(state, Listing):
+            return _list_failed(course, state, event.error, settings, chance)
+        case InitialEnd() if isinstance(state, Syncing):
+            watching = replace(course, state=Watching(), version=event.version, barren=0, stream_failures=0, misses=0)
+            return watching, (Commit(event.version), Follow())
+        case StreamStalled() if isinstance(state, Syncing):
+            return _list(replace(course, streaming=False))
+        case WatchOver() if isinstance(state, Syncing):
+            return _stream_over(course, event, settings, chance)
+        case WatchOver() if isinstance(state, Watching):
+            return _watch_over(course, event, settings, chance)
+        case TimerFired() if isinstance(state, BackingOff):
+            return _list(course) if state.relist else _watch(course, course.version)
+        case KindChanged() if isinstance(state, BackingOff):
+            return _list(replace(course, failures=0, misses=0))
+        case _:
+            raise AssertionError(f"{event} cannot happen in {state}")
+
+
+def backoff(
+    count: int, settings: ReflectorSettings, chance: float, *, cap: float, retry_after: float | None = None
+) -> float:
+    """Seconds to wait after so many failures: between half and all of a ceiling that doubles up to the cap.
+
+    A time that the server asks for is a floor, stretched by up to half, so that a crowd does not return together. It is
+    taken at its word: the wait does not grow beyond four times that, however often it asks.
+    """
+    ceiling = min(cap, settings.backoff_base * 2.0 ** min(count - 1, 64))
+    if retry_after is None or retry_after <= 0:
+        return ceiling * (0.5 + chance / 2)
+    asked = min(retry_after, settings.retry_after_cap)
+    ceiling = min(ceiling, asked * _PATIENCE)
+    return max(ceiling * (0.5 + chance / 2), asked * (1 + chance / 2))
+
+
+def _list(course: Course) -> Transition:
+    if course.streaming:
+        return replace(course, state=Syncing()), (OpenWatch(None),)
+    return replace(course, state=Listing()), (FetchPage(""),)
+
+
+def _watch(course: Course, version: int) -> Transition:
+    return replace(course, state=Watching(), version=version), (OpenWatch(version),)
+
+
+def _rest(
+    course: Course, error: Exception | None, settings: ReflectorSettings, chance: float, *, relist: bool
+) -> Transition:
+    """Wait after an attempt that the server worked on."""
+    served = not isinstance(error, NotFoundError)
+    failures = course.failures + 1
+    course = replace(course, state=BackingOff(relist or not served, served), failures=failures)
+    asked = error.retry_after if isinstance(error, ApiError) else None
+    seconds = backoff(failures, settings, chance, cap=settings.backoff_cap, retry_after=asked)
+    return course, (Rest(seconds, until_served=not served),)
+
+
+def _relist(course: Course, error: Exception | None, settings: ReflectorSettings, chance: float) -> Transition:
+    """Wait for a list after a watch that cannot be resumed."""
+    relists = course.relists + 1
+    course = replace(course, state=BackingOff(relist=True), relists=relists, barren=0)
+    asked = error.retry_after if isinstance(error, ApiError) else None
+    return course, (Rest(backoff(relists, settings, chance, cap=settings.backoff_cap, retry_after=asked)),)
+
+
+def _reconnect(course: Course, settings: ReflectorSettings, chance: float, *, relist: bool) -> Transition:
+    """Wait after an attempt that did not reach the server, or that ended early without a refusal."""
+    misses = course.misses + 1
+    # A server that was away has started anew: what it refused before is not held against it.
+    course = replace(course, state=BackingOff(relist), misses=misses, failures=0)
+    return course, (Rest(backoff(misses, settings, chance, cap=settings.connect_cap)),)
+
+
+def _unreached(error: Exception) -> bool:
+    """Whether a list failed before the server can have begun with it."""
+    if isinstance(error, ConnectError):
+        return True
+    return isinstance(error, TransportError) and not isinstance(error, DeadlineError | BrokenStreamError)
+
+
+def _page(course: Course, state: Listing, event: PageRead) -> Transition:
+    # All pages of one list are of one version. Should a server say otherwise, the watch begins at the oldest:
+    # what it then tells twice is dropped as old news, while a gap would never be closed.
+    version = min(state.version, event.version) if state.version else event.version
+    if event.token:
+        return replace(course, state=Listing(event.token, version)), (FetchPage(event.token),)
+    course = replace(course, state=Watching(), version=version, barren=0, restarts=0, misses=0)
+    return course, (Commit(version), OpenWatch(version))
+
+
+def _list_failed(
+    course: Course, state: Listing, error: Exception, settings: ReflectorSettings, chance: float
+) -> Transition:
+    if state.token and isinstance(error, (GoneError, BadRequestError)):
+        # The continue token has expired, which happens to a list that is read slowly: begin again, at once the
+        # first time, since only this list is affected.
+        course = replace(course, restarts=course.restarts + 1)
+        if course.restarts == 1:
+            return replace(course, state=Listing()), (FetchPage(""),)
+    if _unreached(error):
+        return _reconnect(course, settings, chance, relist=True)
+    return _rest(course, error, settings, chance, relist=True)
+
+
+def _stream_over(course: Course, event: WatchOver, settings: ReflectorSettings, chance: float) -> Transition:
+    if isinstance(event.error, _NO_STREAM):
+        return _list(replace(course, streaming=False))
+    if not event.opened and event.end in _CONNECTION:
+        return _reconnect(course, settings, chance, relist=True)
+    if event.opened:
+        broken = course.stream_failures + 1
+        course = replace(course, stream_failures=broken, streaming=course.streaming and broken < settings.stream_tries)
+    return _rest(course, event.error, settings, chance, relist=True)
+
+
+def _watch_over(course: Course, event: WatchOver, settings: ReflectorSettings, chance: float) -> Transition:
+    lost = event.end in {WatchEnd.EXPIRED, WatchEnd.GARBAGE} or isinstance(event.error, _NO_STREAM)
+    course = replace(course, version=event.version)
+    if event.opened:
+        course = _credit(course, event, settings, lost=lost)
+    if lost or course.barren >= settings.barren_limit:
+        return _relist(course, event.error, settings, chance)
+    if event.end is WatchEnd.CLEAN and event.lasted >= settings.short_watch:
+        return _watch(course, event.version)
+    if event.end is WatchEnd.CLEAN or event.end in _CONNECTION:
+        return _reconnect(course, settings, chance, relist=False)
+    return _rest(course, event.error, settings, chance, relist=False)
+
+
+def _credit(course: Course, event: WatchOver, settings: ReflectorSettings, *, lost: bool) -> Course:
+    """What a watch that was open says of the failures before it."""
+    steady = event.lasted >= settings.steady_after
+    # A list is dear: only a watch that went on from it shows that it was worth it.
+    went_on = event.lasted >= settings.healthy_after if lost else steady or event.received > 0
+    # One that the server closes early each time may well bring something each time.
+    reached = steady or (event.received > 0 and event.end is not WatchEnd.CLEAN)
+    return replace(
+        course,
+        failures=0,
+        misses=0 if reached else course.misses,
+        relists=0 if went_on else course.relists,
+        barren=0 if event.received else course.barren + 1,
+    )

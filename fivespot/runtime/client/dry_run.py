@@ -1,0 +1,44 @@
+"""A transport that lets nothing through that could change the cluster: the braces of a dry run."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fivespot.runtime.client.transport import ByteStream, Request, Response, Transport
+
+__all__ = ["DryRunTransport"]
+
+_READS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class DryRunTransport:
+    """Answers every request but reads with 403 instead of sending it.
+
+    Controllers in a dry run do not try to write; this holds even where one forgets.
+    """
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+
+    async def request(self, request: Request) -> Response:
+        if request.method.upper() not in _READS:
+            return _refusal(request)
+        return await self._inner.request(request)
+
+    async def stream(self, request: Request) -> ByteStream:
+        return await self._inner.stream(request)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def _refusal(request: Request) -> Response:
+    status = {
+        "apiVersion": "v1",
+        "kind": "Status",
+        "status": "Failure",
+        "reason": "Forbidden",
+        "code": 403,
+        "message": f"dry run: {request.what or request.method} was not sent",
+    }
+    return Response(403, {"content-type": "application/json"}, msgspec.json.encode(status))

@@ -1,0 +1,210 @@
+"""The usual parts of a manager, put together on a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import structlog
+
+from fivespot.runtime.cache import Cache, ReflectorSettings
+from fivespot.runtime.client import WATCH_LIMITS, Client, Connection, Limits, Transport, connect
+from fivespot.runtime.client.dry_run import DryRunTransport
+from fivespot.runtime.clock import Clock, Offload, Random, SystemClock, ThreadOffload, system_random
+from fivespot.runtime.errors import ConfigError, StopError
+from fivespot.runtime.telemetry import NULL_TRACER, EventRecorder, LogFormat, Metrics, Tracer, configure, tracer_from
+
+from .context import ControllerSettings, ManagerContext
+from .health import Connectivity
+from .manager import Manager, ManagerSettings
+
+__all__ = ["assemble", "open_manager", "run"]
+
+
+def assemble(
+    connection: Connection,
+    *,
+    name: str,
+    clock: Clock,
+    chance: Random,
+    offload: Offload,
+    controllers: ControllerSettings,
+    settings: ManagerSettings | None = None,
+    watch_limits: Limits = WATCH_LIMITS,
+    reflector: ReflectorSettings = ReflectorSettings(),  # noqa: B008 - frozen
+    tracer: Tracer = NULL_TRACER,
+) -> Manager:
+    """A manager without controllers. The connection stays the caller's, who closes it after the manager has ended.
+
+    :param name: field manager (at most 128 characters) and ``reportingController`` of events.
+    :param controllers: ``dry_run`` in it also keeps every write, those of events included, from being sent.
+    :param watch_limits: of the watches; ``read`` is how long a silent one is trusted.
+    :param reflector: of every informer.
+    :param tracer: of every run and request.
+    """
+    metrics = Metrics()
+    connectivity = Connectivity(connection.server)
+
+    def observe(verb: str, status: int) -> None:
+        metrics.requests(verb, status)
+        connectivity.observed(verb, status)
+
+    transport: Transport = connection.transport
+    if controllers.dry_run:
+        transport = DryRunTransport(transport)
+    client = Client(
+        transport,
+        field_manager=name,
+        clock=clock,
+        chance=chance,
+        watch_limits=watch_limits,
+        observe_request=observe,
+        tracer=tracer,
+        server=connection.server,
+    )
+    context = ManagerContext(
+        client=client,
+        cache=Cache(client, clock=clock, chance=chance, namespaces=controllers.namespaces, settings=reflector),
+        clock=clock,
+        chance=chance,
+        offload=offload,
+        metrics=metrics,
+        events=EventRecorder(
+            None if controllers.dry_run else client,
+            controller=name,
+            instance=controllers.instance,
+            clock=clock,
+            chance=chance,
+            metrics=metrics,
+        ),
+        settings=controllers,
+        tracer=tracer,
+    )
+    return Manager(context, settings, connectivity=connectivity)
+
+
+_EXIT_FAILED = 1
+
+_EXIT_CONFIG = 2
+
+"""A file, a flag or a credential cannot be used: starting again will not help."""
+
+_log = structlog.get_logger(__name__)
+
+
+@asynccontextmanager
+async def open_manager(
+    name: str,
+    *,
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    namespaces: Sequence[str] | None = None,
+    settings: ManagerSettings | None = None,
+    tracer: Tracer | None = None,
+) -> AsyncIterator[Manager]:
+    """A manager with a connection of its own, which is closed on exit::
+
+        async with open_manager("week-provider") as manager:
+            manager.add(build)
+            await manager.run(stop)
+
+    Nothing is sent to the server before :meth:`Manager.run`, except what a kubeconfig's plugins send.
+
+    :param name: what this program is called: user agent, field manager (at most 128 characters) and
+        ``reportingController`` of events.
+    :param kubeconfig: a file; None finds one as :func:`~fivespot.runtime.client.connect` says.
+    :param context: of the kubeconfig.
+    :param namespaces: the namespaces to work in; None for all.
+    :param tracer: gets a span for every run, request and watch; None: as the environment's ``OTEL_*`` variables say
+        (:func:`~fivespot.runtime.telemetry.tracer_from`).
+    :raises ConfigError: in one line, which file or credential cannot be used and why.
+    """
+    clock, chance, offload = SystemClock(), system_random(), ThreadOffload()
+    connection = await connect(
+        kubeconfig=kubeconfig, context=context, user_agent=name, clock=clock, chance=chance, offload=offload
+    )
+    try:
+        chosen = tuple(namespaces) if namespaces is not None else None
+        yield assemble(
+            connection,
+            name=name,
+            clock=clock,
+            chance=chance,
+            offload=offload,
+            controllers=ControllerSettings(namespaces=chosen, instance=platform.node()),
+            settings=settings,
+            tracer=tracer if tracer is not None else tracer_from(os.environ),
+        )
+    finally:
+        await connection.close()
+
+
+def run(
+    setup: Callable[[Manager], None],
+    *,
+    name: str,
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    namespaces: Sequence[str] | None = None,
+    settings: ManagerSettings | None = None,
+    log_format: LogFormat = "json",
+    verbosity: int = 0,
+    tracer: Tracer | None = None,
+) -> None:
+    """The main function of a program: run a manager until SIGTERM or SIGINT, and stop it in order.
+
+    Logs go to standard error. A second signal ends the process at once. To be called in the main thread, once.
+
+    :param setup: adds controllers and runnables; called once, before anything runs.
+    :param name: see :func:`open_manager`, and the other parameters there.
+    :param log_format: ``json``, or ``text`` for people.
+    :param verbosity: 1 and more for debugging.
+    :raises SystemExit: with code 2 and one line on standard error where a file or credential cannot be used, or a
+        port is taken.
+    :raises Exception: what ended something that had to run on; everything else is stopped first.
+    """
+    configure(log_format, verbosity)
+
+    async def main() -> None:
+        stop = asyncio.Event()
+        stop_on_signals(stop)
+        async with open_manager(
+            name, kubeconfig=kubeconfig, context=context, namespaces=namespaces, settings=settings, tracer=tracer
+        ) as manager:
+            setup(manager)
+            await manager.run(stop)
+
+    with asyncio.Runner() as runner:
+        try:
+            runner.run(main())
+        except ConfigError as error:
+            _complain(name, error)
+            raise SystemExit(_EXIT_CONFIG) from None
+        except StopError as error:
+            # What did not stop would keep the loop from closing, and the interpreter from ending.
+            _complain(name, error)
+            os._exit(_EXIT_FAILED)
+
+
+def _complain(name: str, error: Exception) -> None:
+    sys.stderr.write(f"{name}: {error}\n")
+    sys.stderr.flush()
+
+
+def stop_on_signals(stop: asyncio.Event) -> None:
+    """Set ``stop`` at SIGTERM or SIGINT; a second signal ends the process at once."""
+
+    def received(number: signal.Signals) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        _log.info("signal received", signal=number.name)
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, received, number)

@@ -1,0 +1,220 @@
+"""An owner of named tasks that start in stages, and stop in reverse within a grace period, or are named if they do not.
+
+A task group is not enough here: it waits for ever for a member that ignores its cancellation, and a process that
+cannot end is worse than one that ends with the culprit's name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from fivespot.runtime.clock import Clock
+from fivespot.runtime.errors import FivespotError, StopError
+
+__all__ = ["MemberEndedError", "RunnableGroup", "leaf_error"]
+
+_log = structlog.get_logger(__name__)
+
+_RESERVE = 0.5
+"""Seconds kept for each stage that still has to stop when an earlier one uses up its time; a tenth of the grace at
+most."""
+
+
+class MemberEndedError(FivespotError):
+    """A task that should have run until it was stopped returned, or was cancelled by somebody else."""
+
+
+@dataclass(slots=True, eq=False)
+class _Member:
+    name: str
+    task: asyncio.Task[None]
+    may_end: bool = False
+    before_stop: Callable[[float], Awaitable[None]] | None = None
+
+
+class RunnableGroup:
+    """Runs members until told to stop or until one of them dies.
+
+    Members of one stage stop together; a later stage stops before an earlier one. Use it as::
+
+        lifetime = RunnableGroup(clock=clock, grace=30.0)
+        try:
+            await lifetime.enter("cache", cache)
+            lifetime.next_stage()
+            lifetime.spawn("controller", controller.run)
+            await lifetime.watch(stop)
+        finally:
+            await lifetime.close()
+
+    :param grace: seconds that :meth:`close` may take in all.
+    """
+
+    def __init__(self, *, clock: Clock, grace: float) -> None:
+        self._clock = clock
+        self._grace = grace
+        self._stages: list[list[_Member]] = [[]]
+        self._closing: asyncio.Task[None] | None = None
+        self._raised: BaseException | None = None
+
+    @property
+    def dead(self) -> str:
+        """Names of members that ended and should not have, for a liveness check; "" when all is well."""
+        return ", ".join(
+            member.name
+            for stage in self._stages
+            for member in stage
+            if self._closing is None and member.task.done() and _failure(member) is not None
+        )
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """Names of members that have not ended."""
+        return tuple(member.name for stage in self._stages for member in stage if not member.task.done())
+
+    def next_stage(self) -> None:
+        """Members added from now on stop before those added so far."""
+        self._stages.append([])
+
+    def spawn(
+        self,
+        name: str,
+        run: Callable[[], Coroutine[Any, Any, None]],
+        *,
+        may_end: bool = False,
+        before_stop: Callable[[float], Awaitable[None]] | None = None,
+    ) -> None:
+        """Start a member.
+
+        :param may_end: returning is not a failure.
+        :param before_stop: awaited before the member is cancelled, with the seconds it may take.
+        """
+        task = asyncio.create_task(run(), name=name)
+        self._stages[-1].append(_Member(name, task, may_end, before_stop))
+
+    async def enter(self, name: str, manager: AbstractAsyncContextManager[object]) -> None:
+        """Start a member that is an async context manager, in a task of its own; return once it is entered.
+
+        :raises Exception: whatever entering raised.
+        """
+        entered = asyncio.Event()
+
+        async def hold() -> None:
+            async with manager:
+                entered.set()
+                await asyncio.Event().wait()
+
+        self.spawn(name, hold)
+        member = self._stages[-1][-1]
+        waiter = asyncio.create_task(entered.wait(), name=f"{name} (starting)")
+        try:
+            await asyncio.wait({waiter, member.task}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiter.cancel()
+        if not entered.is_set() and (failure := _failure(member)) is not None:
+            self._raised = failure
+            raise failure
+
+    async def watch(self, stop: asyncio.Event) -> None:
+        """Return when ``stop`` is set.
+
+        :raises Exception: what ended the first member that died, or :class:`MemberEndedError`.
+        """
+        stopper = asyncio.create_task(stop.wait(), name="waiting for stop")
+        try:
+            while not stop.is_set():
+                watched = {
+                    member.task: member
+                    for stage in self._stages
+                    for member in stage
+                    if not member.task.done() or _failure(member) is not None
+                }
+                await asyncio.wait({stopper, *watched}, return_when=asyncio.FIRST_COMPLETED)
+                for member in watched.values():
+                    failure = _failure(member)
+                    if failure is not None:
+                        self._raised = failure
+                        raise failure
+        finally:
+            stopper.cancel()
+
+    async def close(self) -> None:
+        """Stop all members, latest stage first. Being cancelled meanwhile does not cut it short, for it is bounded.
+
+        :raises StopError: members that did not stop within the grace period, by name. They are left behind; the
+            process should end.
+        :raises Exception: what a member raised while stopping, if :meth:`watch` did not raise something already.
+        """
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(), name="stopping")
+        cancelled: asyncio.CancelledError | None = None
+        while not self._closing.done():
+            try:
+                await asyncio.wait({self._closing})
+            except asyncio.CancelledError as error:
+                cancelled = error
+        self._closing.result()
+        if cancelled is not None:
+            raise cancelled
+
+    async def _close(self) -> None:
+        deadline = self._clock.monotonic() + self._grace
+        reserve = min(_RESERVE, self._grace / 10)
+        stuck: list[str] = []
+        failures: list[BaseException] = []
+        for position in range(len(self._stages) - 1, -1, -1):
+            stage = self._stages[position]
+            if not stage:
+                continue
+            budget = max(deadline - self._clock.monotonic() - position * reserve, reserve)
+            await self._stop(stage, budget)
+            stuck += [member.name for member in stage if not member.task.done()]
+            for member in stage:
+                failure = _failure(member, stopping=True) if member.task.done() else None
+                if failure is not None and failure is not self._raised:
+                    _log.error("failed while stopping", task=member.name, exc_info=failure)
+                    failures.append(failure)
+        if stuck:
+            raise StopError(f"did not stop within {self._grace:g} s: {', '.join(stuck)}")
+        if failures and self._raised is None:
+            raise failures[0]
+
+    async def _stop(self, stage: list[_Member], budget: float) -> None:
+        started = self._clock.monotonic()
+        for member in stage:
+            if member.before_stop is not None and not member.task.done():
+                try:
+                    async with asyncio.timeout(budget / 2):
+                        await member.before_stop(budget / 4)
+                except TimeoutError:
+                    _log.warning("took too long to get ready to stop", task=member.name)
+        tasks = {member.task for member in stage if not member.task.done()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=max(0.0, budget - (self._clock.monotonic() - started)))
+
+
+def leaf_error(error: BaseException) -> BaseException:
+    """The one error inside nested exception groups, or the group itself when it holds several."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def _failure(member: _Member, *, stopping: bool = False) -> BaseException | None:
+    """What is wrong with a finished member; None when it was right to end."""
+    task = member.task
+    if not task.done():
+        return None
+    if task.cancelled():
+        return None if stopping else MemberEndedError(f"{member.name} was cancelled by somebody else")
+    error = task.exception()
+    if error is not None:
+        return error
+    return None if stopping or member.may_end else MemberEndedError(f"{member.name} ended, and should have run on")

@@ -1,0 +1,158 @@
+"""Runs a provider written with the SDK in this process while it is checked, so that nothing has to be set up before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from fivespot.providers.sdk import Provider, build_controller
+from fivespot.runtime.client import Client, Discovery
+from fivespot.runtime.clock import Clock
+from fivespot.runtime.crd import SchemaError
+from fivespot.runtime.errors import ConfigError, ForbiddenError, InvalidError, KindNotServedError, NotFoundError
+from fivespot.runtime.manager import ManagerContext, open_manager
+from fivespot.runtime.objects import Key, Resource, find_condition
+from fivespot.runtime.reconcile import Controller
+
+from .errors import known_error
+from .subject import Restart
+
+__all__ = ["with_provider"]
+
+T = TypeVar("T")
+
+_DEFINITIONS = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
+)
+_LIMIT = 30.0
+_POLL = 0.1
+
+
+async def with_provider(
+    provider: Provider[Any],
+    client: Client,
+    work: Callable[[Restart], Awaitable[T]],
+    *,
+    clock: Clock,
+    kubeconfig: str | None = None,
+    context: str | None = None,
+) -> T:
+    """What ``work`` returns, done while a provider's kind is installed and its controller runs.
+
+    The definition is applied as it is, over one that is there. One that was not there is removed again.
+
+    :param work: gets a function that restarts the controller, with all that it remembers.
+    :param kubeconfig: for the controller, which has a connection of its own.
+    :raises ConfigError: the definition is refused, or the controller does not start.
+    """
+    before = await _install(provider, client, clock)
+    try:
+        async with asyncio.TaskGroup() as group:
+            host = _Host(provider, group, kubeconfig, context)
+            await host.start()
+            try:
+                return await work(host.restart)
+            finally:
+                await host.stop()
+    except BaseExceptionGroup as errors:
+        error = known_error(errors)
+        if error is None:
+            raise
+        raise error from errors
+    finally:
+        if not before:
+            await _remove(provider, client)
+
+
+class _Host:
+    """One provider's controller, with a manager of its own for each start."""
+
+    def __init__(
+        self, provider: Provider[Any], group: asyncio.TaskGroup, kubeconfig: str | None, context: str | None
+    ) -> None:
+        self._provider = provider
+        self._group = group
+        self._kubeconfig = kubeconfig
+        self._context = context
+        self._stop = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._controllers: list[Controller] = []
+
+    async def start(self) -> None:
+        """:raises ConfigError: it does not start in time."""
+        self._stop = asyncio.Event()
+        started = asyncio.Event()
+        self._task = self._group.create_task(self._run(self._stop, started))
+        try:
+            async with asyncio.timeout(_LIMIT):
+                await started.wait()
+                while not all(controller.ready for controller in self._controllers):  # noqa: ASYNC110 - no event tells
+                    await asyncio.sleep(_POLL)
+        except TimeoutError as error:
+            raise ConfigError(f"{self._provider.kind}: its controller did not start within {_LIMIT:g} s") from error
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._stop.set()
+            await asyncio.wait([self._task])
+            self._task = None
+
+    async def restart(self) -> None:
+        await self.stop()
+        await self.start()
+
+    async def _run(self, stop: asyncio.Event, started: asyncio.Event) -> None:
+        name = f"{self._provider.name}-under-test"
+        async with open_manager(name, kubeconfig=self._kubeconfig, context=self._context) as manager:
+
+            def build(context: ManagerContext) -> Controller:
+                controller = build_controller(self._provider, context)
+                self._controllers = [controller]
+                started.set()
+                return controller
+
+            manager.add(build)
+            await manager.run(stop)
+
+
+async def _install(provider: Provider[Any], client: Client, clock: Clock) -> bool:
+    """Whether the definition was there before. Returns when the kind is served."""
+    key = Key("", provider.resource.qualified)
+    before = True
+    try:
+        try:
+            await client.get(_DEFINITIONS, key, metadata_only=True)
+        except NotFoundError:
+            before = False
+        await client.apply(_DEFINITIONS, key, provider.definition(), force=True)
+    except (ForbiddenError, InvalidError, SchemaError) as error:
+        raise ConfigError(f"the definition of {provider.kind} cannot be installed: {error}") from error
+    await _served(provider, client, clock, key)
+    return before
+
+
+async def _served(provider: Provider[Any], client: Client, clock: Clock, key: Key) -> None:
+    deadline = clock.monotonic() + _LIMIT
+    while clock.monotonic() < deadline:
+        conditions = ((await client.get(_DEFINITIONS, key)).decode().get("status") or {}).get("conditions")
+        established = find_condition(conditions, "Established")
+        if established is not None and established.get("status") == "True":
+            try:
+                # Discovery and the handlers follow a moment later, each in its time.
+                await client.page(provider.resource, limit=1, metadata_only=True)
+                await Discovery(client).resource(provider.resource.group_kind)
+                return
+            except (NotFoundError, KindNotServedError):
+                pass
+        await asyncio.sleep(_POLL)
+    raise ConfigError(f"{provider.kind} is not served {_LIMIT:g} s after its definition was installed")
+
+
+async def _remove(provider: Provider[Any], client: Client) -> None:
+    key = Key("", provider.resource.qualified)
+    try:
+        obj = await client.get(_DEFINITIONS, key, metadata_only=True)
+        await client.delete(_DEFINITIONS, key, uid=obj.head.uid)
+    except NotFoundError:
+        return

@@ -1,0 +1,433 @@
+"""The reflector's state machine, transition by transition, and its back-off."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fivespot.runtime.cache.reflector_state import (
+    BackingOff,
+    Begin,
+    Commit,
+    Course,
+    Effect,
+    Event,
+    FetchPage,
+    Follow,
+    InitialEnd,
+    KindChanged,
+    ListFailed,
+    Listing,
+    OpenWatch,
+    PageRead,
+    ReflectorSettings,
+    Rest,
+    StopAsked,
+    Stopped,
+    StreamStalled,
+    Syncing,
+    TimerFired,
+    Watching,
+    WatchOver,
+    backoff,
+    step,
+)
+from fivespot.runtime.client import WatchEnd
+from fivespot.runtime.errors import BrokenStreamError, ConnectError, DeadlineError, TransportError, api_error
+
+SETTINGS = ReflectorSettings()
+
+
+def take_step(course: Course, happening: Event, chance: float = 0.5) -> tuple[Course, tuple[Effect, ...]]:
+    return step(course, happening, SETTINGS, chance)
+
+
+def refusal(code: int, reason: str = "", retry_after: float | None = None) -> Exception:
+    return api_error(code, reason, "no", request="list widgets", retry_after=retry_after)
+
+
+def over(end: WatchEnd, error: Exception | None = None, *, received: int = 5, lasted: float = 60.0) -> WatchOver:
+    return WatchOver(end, error, received, lasted, version=70, opened=lasted > 0)
+
+
+WATCHING = Course(state=Watching(), version=50, streaming=False)
+
+
+def test_a_paged_list_goes_through_all_pages_an_empty_one_in_the_middle_included() -> None:
+    """kube-rs#1524: an empty page is no last page; only the missing token ends a list."""
+    course, effects = take_step(Course(streaming=False), Begin())
+    assert effects == (FetchPage(""),)
+    course, effects = take_step(course, PageRead(30, "t1"))
+    assert (course.state, effects) == (Listing("t1", 30), (FetchPage("t1"),))
+    course, effects = take_step(course, PageRead(30, "t2"))
+    assert effects == (FetchPage("t2"),)
+    course, effects = take_step(course, PageRead(30, ""))
+    assert effects == (Commit(30), OpenWatch(30))
+    assert course.state == Watching()
+
+
+def test_pages_of_different_versions_are_watched_from_the_oldest() -> None:
+    course, _ = take_step(Course(streaming=False), Begin())
+    course, _ = take_step(course, PageRead(30, "t1"))
+    assert take_step(course, PageRead(33, ""))[1] == (Commit(30), OpenWatch(30))
+
+
+@pytest.mark.parametrize("code", [410, 400])
+def test_a_refused_continue_token_restarts_the_list_at_once_and_then_after_waits(code: int) -> None:
+    course, _ = take_step(Course(streaming=False), Begin())
+    course, _ = take_step(course, PageRead(30, "t1"))
+    course, effects = take_step(course, ListFailed(refusal(code)))
+    assert (course.state, effects) == (Listing(), (FetchPage(""),))
+    course, _ = take_step(course, PageRead(31, "t1"))
+    course, effects = take_step(course, ListFailed(refusal(code)))
+    assert course.state == BackingOff(relist=True)
+    course, effects = take_step(course, TimerFired())
+    assert effects == (FetchPage(""),)
+
+
+def test_a_streaming_list_goes_on_as_the_watch() -> None:
+    course, effects = take_step(Course(), Begin())
+    assert (course.state, effects) == (Syncing(), (OpenWatch(None),))
+    course, effects = take_step(course, InitialEnd(40))
+    assert (course.state, effects) == (Watching(), (Commit(40), Follow()))
+
+
+def test_a_reconnect_never_asks_for_initial_events() -> None:
+    """kube-rs#1844: the second watch starts from the version reached."""
+    course, _ = take_step(Course(), Begin())
+    course, _ = take_step(course, InitialEnd(40))
+    assert take_step(course, over(WatchEnd.CLEAN))[1] == (OpenWatch(70),)
+
+
+@pytest.mark.parametrize("code", [400, 405, 415, 422])
+def test_a_server_without_streaming_lists_is_listed_in_pages_from_then_on(code: int) -> None:
+    course, _ = take_step(Course(), Begin())
+    course, effects = take_step(course, over(WatchEnd.REFUSED, refusal(code), lasted=0))
+    assert effects == (FetchPage(""),)
+    assert not course.streaming
+
+
+def test_a_streaming_list_that_never_ends_is_given_up() -> None:
+    """kubernetes#129408: the end bookmark may never come, without any error."""
+    course, _ = take_step(Course(), Begin())
+    course, effects = take_step(course, StreamStalled())
+    assert effects == (FetchPage(""),)
+    assert not course.streaming
+
+
+def test_streaming_lists_that_keep_breaking_are_given_up() -> None:
+    course, _ = take_step(Course(), Begin())
+    for expected in (OpenWatch(None), OpenWatch(None), FetchPage("")):
+        course, effects = take_step(course, over(WatchEnd.BROKEN, BrokenStreamError("cut"), lasted=1))
+        assert isinstance(effects[0], Rest)
+        course, effects = take_step(course, TimerFired())
+        assert effects == (expected,)
+
+
+def test_an_outage_during_a_streaming_list_says_nothing_about_streaming() -> None:
+    course, _ = take_step(Course(), Begin())
+    for _ in range(10):
+        course, _ = take_step(course, over(WatchEnd.BROKEN, BrokenStreamError("refused"), lasted=0))
+        course, effects = take_step(course, TimerFired())
+        assert effects == (OpenWatch(None),)
+
+
+@pytest.mark.parametrize("end", [WatchEnd.EXPIRED, WatchEnd.GARBAGE])
+def test_what_may_have_lost_events_leads_to_a_list(end: WatchEnd) -> None:
+    course, effects = take_step(WATCHING, over(end))
+    assert isinstance(effects[0], Rest)
+    assert take_step(course, TimerFired())[1] == (FetchPage(""),)
+
+
+@pytest.mark.parametrize("end", [WatchEnd.BROKEN, WatchEnd.IDLE, WatchEnd.THROTTLED])
+def test_a_lost_connection_resumes_where_it_was(end: WatchEnd) -> None:
+    course, effects = take_step(WATCHING, over(end))
+    assert isinstance(effects[0], Rest)
+    assert take_step(course, TimerFired())[1] == (OpenWatch(70),)
+
+
+@pytest.mark.parametrize(("code", "then"), [(403, OpenWatch(70)), (500, OpenWatch(70)), (400, FetchPage(""))])
+def test_a_refused_watch_is_tried_again(code: int, then: Effect) -> None:
+    course, _ = take_step(WATCHING, over(WatchEnd.REFUSED, refusal(code), lasted=0))
+    assert take_step(course, TimerFired())[1] == (then,)
+
+
+def test_a_resource_that_is_no_longer_served_is_listed_once_it_is_again() -> None:
+    course, effects = take_step(WATCHING, over(WatchEnd.REFUSED, refusal(404), lasted=0))
+    assert course.state == BackingOff(relist=True, served=False)
+    assert course.state.label == "not served"
+    assert isinstance(effects[0], Rest)
+    assert effects[0].until_served
+    course, effects = take_step(course, KindChanged())
+    assert effects == (FetchPage(""),)
+    assert course.failures == 0
+
+
+def test_a_watch_that_ends_at_once_is_not_repeated_in_a_hot_loop() -> None:
+    course, effects = take_step(WATCHING, over(WatchEnd.CLEAN, lasted=0.01))
+    assert isinstance(effects[0], Rest)
+    course, _ = take_step(course, TimerFired())
+    course, effects = take_step(course, over(WatchEnd.CLEAN, lasted=0.01))
+    assert course.misses == 2, "although each brought something"
+
+
+def test_watches_that_bring_nothing_at_all_lead_to_a_list() -> None:
+    """A server behind the version asked for, such as one restored from a backup, is silent for ever."""
+    course = WATCHING
+    for _ in range(2):
+        course, effects = take_step(course, over(WatchEnd.IDLE, received=0))
+        course, effects = take_step(course, TimerFired())
+        assert effects == (OpenWatch(70),)
+    course, _ = take_step(course, over(WatchEnd.IDLE, received=0))
+    assert take_step(course, TimerFired())[1] == (FetchPage(""),)
+
+
+def rest(effects: tuple[Effect, ...]) -> float:
+    assert isinstance(effects[-1], Rest)
+    return effects[-1].seconds
+
+
+UNAVAILABLE = refusal(503)
+
+
+@pytest.mark.parametrize("end", [WatchEnd.BROKEN, WatchEnd.IDLE])
+def test_a_connection_that_cannot_be_made_is_tried_again_within_seconds_however_long_it_lasts(end: WatchEnd) -> None:
+    course, waits = WATCHING, []
+    for _ in range(40):
+        course, effects = take_step(course, over(end, ConnectError("refused"), lasted=0), chance=0.999)
+        waits.append(rest(effects))
+        course, _ = take_step(course, TimerFired())
+    assert waits == sorted(waits), "slower and slower"
+    assert waits[0] <= SETTINGS.backoff_base
+    assert SETTINGS.connect_cap * 0.9 < waits[-1] <= SETTINGS.connect_cap
+
+
+@pytest.mark.parametrize("error", [ConnectError("refused"), TransportError("reset before the answer")])
+def test_a_list_that_does_not_reach_the_server_is_tried_again_within_seconds_too(error: Exception) -> None:
+    course, _ = take_step(Course(streaming=False), Begin())
+    for _ in range(40):
+        course, effects = take_step(course, ListFailed(error))
+        assert rest(effects) <= SETTINGS.connect_cap
+        course, _ = take_step(course, TimerFired())
+    assert course.failures == 0
+
+
+@pytest.mark.parametrize("error", [UNAVAILABLE, DeadlineError("slow"), BrokenStreamError("cut in the middle")])
+def test_what_costs_the_server_work_is_repeated_ever_more_slowly(error: Exception) -> None:
+    course, _ = take_step(Course(streaming=False), Begin())
+    for _ in range(40):
+        course, effects = take_step(course, ListFailed(error), chance=0.999)
+        course, _ = take_step(course, TimerFired())
+    assert rest(effects) > SETTINGS.backoff_cap * 0.9
+
+
+def test_a_server_that_answers_again_makes_lost_connections_count_no_more() -> None:
+    course = WATCHING
+    for _ in range(9):
+        course, _ = take_step(course, over(WatchEnd.BROKEN, ConnectError("refused"), lasted=0))
+        course, _ = take_step(course, TimerFired())
+    course, effects = take_step(course, over(WatchEnd.BROKEN, received=1, lasted=0.5))
+    assert course.misses == 1, "a watch that brought something"
+    assert rest(effects) <= SETTINGS.backoff_base
+
+
+def test_a_server_that_lets_us_watch_makes_its_refusals_count_no_more() -> None:
+    """While it starts it refuses (403, 503, 429) for seconds, and it may be gone again before a watch lasted."""
+    course = WATCHING
+    for _ in range(9):
+        course, _ = take_step(course, over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0))
+        course, _ = take_step(course, TimerFired())
+    assert course.failures == 9
+    course, effects = take_step(course, over(WatchEnd.BROKEN, received=0, lasted=0.1))
+    assert course.failures == 0
+    assert rest(effects) <= SETTINGS.backoff_base
+
+
+def test_a_server_that_restarts_again_and_again_is_found_within_a_second_of_every_start() -> None:
+    """What adds up over restarts is what makes the last of them slow."""
+    course = WATCHING
+    for _ in range(10):
+        # It runs for a while, goes, refuses connections, and comes back with refusals until it is ready.
+        course, effects = take_step(course, over(WatchEnd.BROKEN, lasted=3.0), chance=0.999)
+        for error in (ConnectError("refused"), ConnectError("refused"), UNAVAILABLE, UNAVAILABLE):
+            course, _ = take_step(course, TimerFired())
+            end = WatchEnd.REFUSED if error is UNAVAILABLE else WatchEnd.BROKEN
+            course, effects = take_step(course, over(end, error, lasted=0), chance=0.999)
+            assert rest(effects) <= 1.0
+        course, _ = take_step(course, TimerFired())
+
+
+def test_refusals_of_a_server_that_goes_away_before_it_lets_us_watch_do_not_add_up() -> None:
+    course = WATCHING
+    for _ in range(10):
+        course, _ = take_step(course, over(WatchEnd.BROKEN, ConnectError("refused"), lasted=0))
+        for _ in range(3):
+            course, _ = take_step(course, TimerFired())
+            course, effects = take_step(course, over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0), chance=0.999)
+            assert rest(effects) <= 1.0
+        course, _ = take_step(course, TimerFired())
+
+
+@pytest.mark.parametrize("end", [WatchEnd.REFUSED, WatchEnd.THROTTLED, WatchEnd.BROKEN])
+def test_a_watch_that_lasted_forgets_earlier_failures(end: WatchEnd) -> None:
+    course = WATCHING
+    for failures in (1, 2, 3):
+        course, _ = take_step(course, over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0))
+        assert course.failures == failures
+        course, _ = take_step(course, TimerFired())
+    course, _ = take_step(course, over(end, received=0, lasted=SETTINGS.steady_after))
+    assert course.failures + course.misses == 1
+
+
+def test_watches_that_break_at_once_are_not_opened_in_a_hot_loop() -> None:
+    course = WATCHING
+    for _ in range(40):
+        course, effects = take_step(course, over(WatchEnd.BROKEN, received=0, lasted=0.01), chance=0.999)
+        course, _ = take_step(replace(course, barren=0), TimerFired())
+    assert rest(effects) > SETTINGS.connect_cap * 0.9
+
+
+@pytest.mark.parametrize("end", [WatchEnd.EXPIRED, WatchEnd.GARBAGE])
+def test_watches_that_lead_to_a_list_again_and_again_slow_down_unless_they_last_long(end: WatchEnd) -> None:
+    course, _ = take_step(WATCHING, over(end, lasted=0.1))
+    for lists in (2, 3):
+        course, _ = take_step(course, TimerFired())
+        course, _ = take_step(course, PageRead(80, ""))
+        course, _ = take_step(course, over(end, lasted=SETTINGS.steady_after))
+        assert course.relists == lists, "a list is dear, so a good one forgets nothing"
+    course, _ = take_step(course, TimerFired())
+    course, _ = take_step(course, PageRead(80, ""))
+    course, _ = take_step(course, over(end, lasted=SETTINGS.healthy_after))
+    assert course.relists == 1
+
+
+@pytest.mark.parametrize("end", [WatchEnd.CLEAN, WatchEnd.BROKEN])
+def test_a_server_that_ends_every_watch_at_once_is_listed_ever_more_seldom(end: WatchEnd) -> None:
+    course, waits = WATCHING, []
+    for _ in range(60):
+        course, effects = take_step(course, over(end, received=0, lasted=0.1), chance=0.999)
+        if isinstance(course.state, BackingOff) and course.state.relist:
+            waits.append(rest(effects))
+            course, _ = take_step(course, TimerFired())
+            course, _ = take_step(course, PageRead(80, ""))
+        else:
+            assert rest(effects) <= SETTINGS.connect_cap, "a watch costs little"
+            course, _ = take_step(course, TimerFired())
+    assert waits == sorted(waits)
+    assert waits[-1] > SETTINGS.backoff_cap * 0.9
+
+
+def test_a_server_that_closes_watches_while_it_starts_is_read_within_seconds_after_many_starts() -> None:
+    """It lets watch, is not ready after all and closes, and all it refused before must not add up."""
+    course = WATCHING
+    for _ in range(10):
+        course, _ = take_step(course, over(WatchEnd.BROKEN, received=1, lasted=0.9))
+        refused = (over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0),) * 3
+        expired = over(WatchEnd.EXPIRED, received=0, lasted=0.01)
+        for each in (*refused, expired):
+            course, effects = take_step(replace(course, state=Watching()), each, chance=0.999)
+            assert rest(effects) <= SETTINGS.connect_cap
+        course, _ = take_step(replace(course, state=Listing()), PageRead(80, ""))
+        course, effects = take_step(course, over(WatchEnd.CLEAN, received=0, lasted=0.2), chance=0.999)
+        assert rest(effects) <= SETTINGS.connect_cap
+        course, _ = take_step(course, TimerFired())
+
+
+def test_stop_is_the_end_of_any_state() -> None:
+    for state in (Listing(), Syncing(), Watching(), BackingOff(relist=False)):
+        course, effects = take_step(Course(state=state), StopAsked())
+        assert (course.state, effects) == (Stopped(), ())
+
+
+def test_what_cannot_happen_is_a_mistake_of_the_driver() -> None:
+    with pytest.raises(AssertionError, match="cannot happen"):
+        take_step(WATCHING, PageRead(1, ""))
+
+
+CAPS = st.sampled_from([SETTINGS.backoff_cap, SETTINGS.connect_cap])
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True), CAPS)
+def test_back_off_stays_between_half_and_all_of_its_ceiling(count: int, chance: float, cap: float) -> None:
+    ceiling = min(cap, SETTINGS.backoff_base * 2 ** min(count - 1, 64))
+    assert ceiling / 2 <= backoff(count, SETTINGS, chance, cap=cap) <= ceiling
+
+
+@given(st.floats(0.001, 10_000), st.floats(0, 1, exclude_max=True))
+def test_no_request_comes_before_the_server_wants_it(asked: float, chance: float) -> None:
+    """kube-rs#717: Retry-After is a floor; but a hostile one does not stop us for ever."""
+    wait = backoff(1, SETTINGS, chance, cap=SETTINGS.backoff_cap, retry_after=asked)
+    assert min(asked, SETTINGS.retry_after_cap) <= wait <= SETTINGS.retry_after_cap * 1.5
+
+
+@given(st.integers(1, 100), st.floats(0.001, 10), st.floats(0, 1, exclude_max=True))
+def test_a_server_that_says_when_to_come_back_is_taken_at_its_word(count: int, asked: float, chance: float) -> None:
+    """ "storage is (re)initializing", says a server that starts, again and again, and asks for a second each time."""
+    assert backoff(count, SETTINGS, chance, cap=SETTINGS.backoff_cap, retry_after=asked) <= 4 * asked
+
+
+@pytest.mark.parametrize("cap", [SETTINGS.backoff_cap, SETTINGS.connect_cap])
+@pytest.mark.parametrize("retry_after", [None, 7.0])
+def test_a_crowd_of_informers_does_not_come_back_together(retry_after: float | None, cap: float) -> None:
+    """kube-rs#1897: jitter that is really used, shown by its distribution."""
+    chance = random.Random(3)
+    waits = sorted(backoff(6, SETTINGS, chance.random(), cap=cap, retry_after=retry_after) for _ in range(600))
+    spread = waits[-1] - waits[0]
+    assert spread > 0.4 * waits[-1] * (1 if retry_after is None else 0.7)
+    tenths = [sum(1 for wait in waits if waits[0] + spread * i / 10 <= wait) for i in range(10)]
+    in_each = [a - b for a, b in zip(tenths, [*tenths[1:], 0], strict=True)]
+    assert min(in_each) > 30
+
+
+HAPPENINGS: dict[type[Event], st.SearchStrategy[Event]] = {
+    PageRead: st.builds(PageRead, st.integers(1, 100), st.sampled_from(["", "t"])),
+    ListFailed: st.builds(
+        ListFailed,
+        st.sampled_from([*(refusal(code) for code in (400, 403, 404, 410, 429, 500)), ConnectError("x")]),
+    ),
+    InitialEnd: st.builds(InitialEnd, st.integers(1, 100)),
+    StreamStalled: st.just(StreamStalled()),
+    WatchOver: st.builds(
+        WatchOver,
+        st.sampled_from(list(WatchEnd)),
+        st.sampled_from([None, *(refusal(code) for code in (400, 403, 404, 422, 429, 503))]),
+        st.integers(0, 2),
+        st.sampled_from([0.0, 0.5, 100.0]),
+        st.integers(1, 100),
+        st.booleans(),
+    ),
+    TimerFired: st.just(TimerFired()),
+}
+
+POSSIBLE: dict[type[Effect], tuple[type[Event], ...]] = {
+    FetchPage: (PageRead, ListFailed),
+    OpenWatch: (InitialEnd, StreamStalled, WatchOver),
+    Follow: (WatchOver,),
+    Rest: (TimerFired,),
+}
+
+
+@settings(max_examples=100)
+@given(st.data(), st.booleans())
+def test_whatever_happens_there_is_one_next_step_and_no_hot_loop(data: st.DataObject, streaming: bool) -> None:
+    course, effects = take_step(Course(streaming=streaming), Begin())
+    immediate = 0
+    for _ in range(25):
+        last = effects[-1]
+        assert all(isinstance(effect, Commit) for effect in effects[:-1])
+        expected = POSSIBLE[type(last)]
+        if isinstance(last, OpenWatch) and last.version is not None:
+            expected = (WatchOver,)
+        happening = data.draw(st.one_of([HAPPENINGS[kind] for kind in expected]))
+        course, effects = take_step(course, happening)
+        assert effects
+        failed = isinstance(happening, ListFailed) or (
+            isinstance(happening, WatchOver) and (happening.end is not WatchEnd.CLEAN or happening.lasted < 1)
+        )
+        if failed:
+            immediate = 0 if isinstance(effects[-1], Rest) else immediate + 1
+            assert immediate <= 2, "failures follow one another without a wait"

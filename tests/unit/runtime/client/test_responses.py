@@ -1,0 +1,190 @@
+"""Answers turned into values and errors."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fivespot.runtime import errors
+from fivespot.runtime.client.responses import (
+    decode_answer,
+    decode_page,
+    decode_status,
+    failure,
+    one_line,
+    parse_retry_after,
+    warning_texts,
+)
+from support.wire import status_body
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+def as_json(body: object) -> bytes:
+    return json.dumps(body).encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "kind", "reason", "message", "wait"),
+    [
+        (404, {}, b"404 page not found\n", errors.NotFoundError, "", "404 page not found", None),
+        (404, {}, as_json(status_body(404, "NotFound", "gone")), errors.NotFoundError, "NotFound", "gone", None),
+        (410, {}, as_json(status_body(410, "Expired", "old")), errors.GoneError, "Expired", "old", None),
+        (410, {}, as_json(status_body(410, "Gone", "old")), errors.GoneError, "Gone", "old", None),
+        (409, {}, as_json(status_body(409, "Conflict")), errors.ConflictError, "Conflict", "no", None),
+        (409, {}, as_json(status_body(409, "AlreadyExists")), errors.AlreadyExistsError, "AlreadyExists", "no", None),
+        (429, {"retry-after": "7"}, b"too many\r\nrequests", errors.ThrottledError, "", "too many requests", 7.0),
+        (429, {}, as_json(status_body(429, "X", retryAfterSeconds=3)), errors.ThrottledError, "X", "no", 3.0),
+        (
+            504,
+            {},
+            as_json(status_body(504, "Timeout", retryAfterSeconds=1)),
+            errors.ServerTimeoutError,
+            "Timeout",
+            "no",
+            1.0,
+        ),
+        (503, {"retry-after": "2"}, b"", errors.ServerError, "", "no message", 2.0),
+        (
+            502,
+            {},
+            b"<html><head><TITLE>502 Bad\nGateway</TITLE></head><p>x",
+            errors.ServerError,
+            "",
+            "502 Bad Gateway",
+            None,
+        ),
+        (401, {}, as_json(status_body(401, "Unauthorized")), errors.UnauthorizedError, "Unauthorized", "no", None),
+        (403, {}, as_json({"error": "x"}), errors.ForbiddenError, "", '{"error": "x"}', None),
+        (500, {}, b"\xff\xfe", errors.ServerError, "", "\ufffd\ufffd", None),
+        (302, {}, b"", errors.ApiError, "", "no message", None),
+        (
+            400,
+            {},
+            as_json({"kind": "Status", "code": "x"}),
+            errors.BadRequestError,
+            "",
+            '{"kind": "Status", "code": "x"}',
+            None,
+        ),
+    ],
+)
+def test_every_failing_answer_becomes_a_typed_error_whatever_its_body(
+    status: int,
+    headers: dict[str, str],
+    body: bytes,
+    kind: type[errors.ApiError],
+    reason: str,
+    message: str,
+    wait: float | None,
+) -> None:
+    """nolar/kopf#1229: a 429 that carries text, with Retry-After in the header."""
+    error = failure(status, headers, body, "get things", NOW)
+    assert type(error) is kind
+    assert (error.status, error.reason, error.message, error.retry_after) == (status, reason, message, wait)
+    assert str(error).startswith("get things: ")
+
+
+def test_the_header_goes_before_the_seconds_in_the_status() -> None:
+    body = as_json(status_body(429, "TooManyRequests", retryAfterSeconds=30))
+    assert failure(429, {"retry-after": "4"}, body, "x", NOW).retry_after == 4.0
+
+
+def test_field_errors_keep_their_paths() -> None:
+    body = status_body(
+        422, "Invalid", causes=[{"reason": "FieldValueInvalid", "message": "a\n b", "field": "spec.x"}, {}]
+    )
+    error = failure(422, {}, as_json(body), "create x", NOW)
+    assert isinstance(error, errors.InvalidError)
+    assert error.causes == (
+        errors.StatusCause("FieldValueInvalid", "a b", "spec.x"),
+        errors.StatusCause("", "", ""),
+    )
+
+
+def test_a_message_is_cut_and_has_no_line_breaks() -> None:
+    error = failure(500, {}, b"line\n" * 100_000, "x", NOW)
+    assert len(error.message) <= 1000
+    assert "\n" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        ("", None),
+        (" 12 ", 12.0),
+        ("-3", None),
+        ("soon", None),
+        ("1.5", None),
+        (format_datetime(datetime(2026, 1, 5, 12, 0, 9, tzinfo=UTC), usegmt=True), 9.0),
+        (format_datetime(datetime(2026, 1, 5, 11, tzinfo=UTC), usegmt=True), 0.0),
+        ("Mon, 05 Jan 2026 12:00:30", 30.0),
+    ],
+)
+def test_retry_after_is_seconds_or_an_http_date(value: str | None, expected: float | None) -> None:
+    assert parse_retry_after(value, NOW) == expected
+
+
+@given(st.text(max_size=40))
+def test_no_retry_after_header_breaks_the_parser(value: str) -> None:
+    wait = parse_retry_after(value, NOW)
+    assert wait is None or wait >= 0
+
+
+def test_warnings_are_unquoted_and_split() -> None:
+    header = '299 - "unknown field \\"spec.foo\\"", 299 kube "use v2, not v1"'
+    assert warning_texts(header) == ['unknown field "spec.foo"', "use v2, not v1"]
+    assert warning_texts(None) == []
+
+
+def test_only_a_status_is_a_status() -> None:
+    assert decode_status(as_json(status_body(404, "NotFound", name="web"))).object_name == "web"  # type: ignore[union-attr]
+    assert decode_status(as_json(status_body(404, "NotFound"))).object_name == ""  # type: ignore[union-attr]
+    for body in (b"", b"{}", b"[]", b"null", as_json({"kind": "Pod", "metadata": {}})):
+        assert decode_status(body) is None
+
+
+def test_a_page_says_where_the_next_one_begins() -> None:
+    body = {"metadata": {"resourceVersion": "7", "continue": "abc", "remainingItemCount": 3}, "items": [{"a": 1}]}
+    page = decode_page(as_json(body), "list x")
+    assert (page.continue_token, page.version, page.remaining) == ("abc", "7", 3)
+    assert [bytes(item) for item in page.items] == [b'{"a": 1}']
+
+
+def test_a_page_may_have_null_for_items() -> None:
+    """Typed lists of Go are encoded as null when they are empty."""
+    page = decode_page(b'{"metadata":{"resourceVersion":"7"},"items":null}', "list x")
+    assert (page.items, page.continue_token, page.remaining) == ([], "", None)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"404 page not found", b'{"metadata":{},"items":{}}'])
+def test_what_is_no_list_is_a_protocol_error(body: bytes) -> None:
+    with pytest.raises(errors.ProtocolError, match="list x"):
+        decode_page(body, "list x")
+
+
+def test_an_object_never_stored_is_accepted_for_a_dry_run_only() -> None:
+    body = as_json({"metadata": {"name": "web", "namespace": "prod"}})
+    obj = decode_answer(body, "create x", dry_run=True)
+    assert (obj.key, obj.head.version, obj.raw) == (("prod", "web"), 0, body)
+    with pytest.raises(errors.ProtocolError, match="create x"):
+        decode_answer(body, "create x")
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"metadata":null}', b'{"metadata":{}}'])
+def test_garbage_is_no_object_even_in_a_dry_run(body: bytes) -> None:
+    with pytest.raises(errors.ProtocolError, match="create x"):
+        decode_answer(body, "create x", dry_run=True)
+
+
+@given(st.text(), st.integers(min_value=1, max_value=50))
+def test_one_line_is_bounded_and_flat(text: str, limit: int) -> None:
+    flat = one_line(text, limit)
+    assert len(flat) <= limit
+    assert len(flat.splitlines()) <= 1
