@@ -14,7 +14,7 @@ from fivespot.runtime.telemetry import NULL_TRACER, Tracer
 
 from .reader import REQUEST_LIMITS, WATCH_LIMITS, Reader
 from .requests import accepting, delete_request, encode_body, names
-from .responses import Propagation, WriteObserver, decode_answer, decode_status, is_kind, is_removed
+from .responses import Propagation, WriteObserver, decode_object, decode_status, is_kind, is_removed
 from .retry import Repeat, RetryPolicy
 from .sender import Sender, succeeded
 from .transport import Limits, Request, Response, Transport
@@ -230,7 +230,7 @@ class Client(Reader):
         response = await self._sender.send(request, Repeat.ALWAYS, answers=answers)
         remains: Object | None = None
         if decode_status(response.body) is None:
-            obj = decode_answer(response.body, request.what, dry_run=dry_run)
+            obj = decode_object(response.body, request.what, dry_run=dry_run)
             if obj.head.deleting and not is_removed(obj):
                 remains = obj
         if not dry_run:
@@ -287,7 +287,7 @@ class Client(Reader):
     def _written(
         self, resource: Resource, response: Response, what: str, dry_run: bool, subresource: str = ""
     ) -> Object:
-        obj = decode_answer(response.body, what, dry_run=dry_run)
+        obj = decode_object(response.body, what, dry_run=dry_run)
         if not dry_run and (subresource in {"", "status"} or is_kind(obj, resource)):
             self._tell(resource, obj.key, obj.head.uid, None if is_removed(obj) else obj)
         return obj

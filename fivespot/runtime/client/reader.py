@@ -9,11 +9,11 @@ from fivespot.runtime.errors import DeadlineError, GoneError, ProtocolError, Tra
 from fivespot.runtime.objects import EVERYTHING, Key, Object, Resource, Selector
 
 from .requests import get_request, page_request, watch_request
-from .responses import Page, decode_answer, decode_page
+from .responses import Page, decode_object, decode_page
 from .retry import Repeat
 from .sender import Sender
 from .transport import Limits
-from .watch import Watch, WatchEnd, WatchEnded, refused
+from .watch import Watch, WatchEnd, WatchEnded, refused_watch
 
 __all__ = ["REQUEST_LIMITS", "WATCH_LIMITS", "Reader"]
 
@@ -43,7 +43,7 @@ class Reader:
         """
         request = get_request(resource, key, self._request_limits, metadata_only=metadata_only)
         response = await self._sender.send(request, Repeat.ALWAYS)
-        return decode_answer(response.body, request.what)
+        return decode_object(response.body, request.what)
 
     async def list(
         self,
@@ -149,7 +149,7 @@ class Reader:
         finally:
             await stream.close()
         refusal = self._sender.failure(stream.status, stream.headers, body, request.what)
-        raise refused(refusal) from refusal
+        raise refused_watch(refusal) from refusal
 
     async def _all_pages(
         self, resource: Resource, namespace: str | None, selector: Selector, metadata_only: bool, limit: int

@@ -1,7 +1,7 @@
-"""Answers of the API server turned into values and typed errors, as pure functions.
+"""Pure functions that decode API server responses into objects, pages and typed errors.
 
-A failure is not always a Status object: a path that is not served answers plain text, overload answers text with
-``Retry-After``, and proxies answer HTML. All of them become an :class:`~fivespot.runtime.errors.ApiError`.
+A failure response is not always a Status object: an unserved path answers in plain text, an overloaded server in text
+with ``Retry-After``, and a proxy in HTML. Each becomes an :class:`~fivespot.runtime.errors.ApiError`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -23,7 +23,7 @@ __all__ = [
     "Propagation",
     "Status",
     "WriteObserver",
-    "decode_answer",
+    "decode_object",
     "decode_page",
     "decode_status",
     "failure",
@@ -35,9 +35,10 @@ __all__ = [
     "warning_texts",
 ]
 
-_MESSAGE_LIMIT = 1000
-
+_MESSAGE_LIMIT: Final = 1000
 """Characters of a server's message that are kept: enough for every field error, too few to flood a log."""
+_TITLE: Final = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 class _Cause(msgspec.Struct, gc=False):
@@ -54,7 +55,7 @@ class _Details(msgspec.Struct, gc=False, rename="camel"):
 
 
 class Status(msgspec.Struct, gc=False):
-    """The ``Status`` kind of ``meta/v1``: the answer that carries no object."""
+    """The ``Status`` kind of ``meta/v1``, returned for failures and for deletions without a body."""
 
     kind: str
     status: str | None = None
@@ -65,7 +66,7 @@ class Status(msgspec.Struct, gc=False):
 
     @property
     def object_name(self) -> str:
-        """The object that the Status speaks of; "" when it speaks of a resource or of nothing."""
+        """Name of the object the Status is about; "" when it is about a resource or names nothing."""
         return (self.details and self.details.name) or ""
 
 
@@ -83,10 +84,10 @@ class _List(msgspec.Struct, gc=False):
 class Page(msgspec.Struct, frozen=True, gc=False):
     """One page of a list.
 
-    :param items: one JSON object each; views into the page's buffer, so copy what is to be kept.
-    :param continue_token: asks for the next page; "" on the last one.
+    :param items: one JSON object each; views into the page's buffer, so copy the ones to keep.
+    :param continue_token: requests the next page; "" on the last one.
     :param version: the resourceVersion of the whole list, as the server wrote it.
-    :param remaining: how many objects come after this page, where the server says so.
+    :param remaining: number of objects after this page, if the server reports it.
     """
 
     items: list[msgspec.Raw]
@@ -96,16 +97,11 @@ class Page(msgspec.Struct, frozen=True, gc=False):
 
 
 _status_decoder = msgspec.json.Decoder(Status)
-
 _list_decoder = msgspec.json.Decoder(_List)
-
-_title = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
-
-_quoted = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 def decode_status(body: bytes | msgspec.Raw) -> Status | None:
-    """The Status in a body, or None when it holds anything else."""
+    """Decode a body as a Status; None when it is anything else."""
     try:
         status = _status_decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -113,49 +109,49 @@ def decode_status(body: bytes | msgspec.Raw) -> Status | None:
     return status if status.kind == "Status" else None
 
 
-def decode_answer(body: bytes, request: str, *, dry_run: bool = False) -> Object:
-    """The object in a successful answer.
+def decode_object(body: bytes, request: str, *, dry_run: bool = False) -> Object:
+    """Decode the object in a successful response.
 
     :param dry_run: accept an object that was never stored, which has no resourceVersion and may have no uid.
-    :raises ProtocolError: the body is no object with usable metadata.
+    :raises ProtocolError: the body is not an object with usable metadata.
     """
     try:
         return Object.parse(body)
     except ProtocolError as error:
         if dry_run:
-            return _unstored(body, request)
-        raise ProtocolError(f"{request}: the answer is {error}") from error
+            return _dry_run_object(body, request)
+        raise ProtocolError(f"{request}: the response is {error}") from error
 
 
 def decode_page(body: bytes, request: str) -> Page:
-    """One page of a list.
+    """Decode one page of a list.
 
-    :raises ProtocolError: the body is no list.
+    :raises ProtocolError: the body is not a list.
     """
     try:
         page = _list_decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ProtocolError(f"{request}: the answer is no list: {error}") from error
+        raise ProtocolError(f"{request}: the response is not a list: {error}") from error
     meta = page.metadata
     return Page(page.items or [], meta.continue_ or "", meta.resource_version or "", meta.remaining_item_count)
 
 
 def failure(status: int, headers: Mapping[str, str], body: bytes, request: str, now: datetime) -> ApiError:
-    """The error for a failing answer, whatever its body is."""
+    """Build the error for a failure response, whatever its body holds."""
     wait = parse_retry_after(headers.get("retry-after"), now)
     decoded = decode_status(body)
     if decoded is not None:
         return status_error(decoded, request, status_code=status, retry_after=wait)
-    return api_error(status, "", _text(body), request=request, retry_after=wait)
+    return api_error(status, "", _plain_message(body), request=request, retry_after=wait)
 
 
 def status_error(
     status: Status, request: str, *, status_code: int | None = None, retry_after: float | None = None
 ) -> ApiError:
-    """The error that a Status object describes.
+    """Build the error that a Status object describes.
 
-    :param status_code: the HTTP status; without one (an ERROR event of a watch) the code in the Status counts.
-    :param retry_after: the header's value, which goes before the one in the Status.
+    :param status_code: the HTTP status; without one (an ERROR event of a watch) the code in the Status is used.
+    :param retry_after: the value of the header, which takes precedence over the one in the Status.
     """
     details = status.details
     causes = tuple(
@@ -175,7 +171,7 @@ def status_error(
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
-    """Seconds to wait by a ``Retry-After`` header (RFC 9110, 10.2.3: seconds or an HTTP date), or None."""
+    """Parse a ``Retry-After`` header (RFC 9110, 10.2.3: seconds or an HTTP date) into seconds, or None."""
     if not value:
         return None
     value = value.strip()
@@ -191,42 +187,42 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
 
 
 def warning_texts(header: str | None) -> list[str]:
-    """The texts of ``Warning`` headers (RFC 7234, 5.5), which Kubernetes uses for deprecations and unknown fields."""
+    """Extract the texts of ``Warning`` headers (RFC 7234, 5.5): deprecations, unknown fields."""
     if not header:
         return []
-    return [re.sub(r"\\(.)", r"\1", text) for text in _quoted.findall(header)]
+    return [re.sub(r"\\(.)", r"\1", text) for text in _QUOTED.findall(header)]
 
 
 def one_line(text: str, limit: int = _MESSAGE_LIMIT) -> str:
-    """The text without line breaks and of bounded length."""
+    """Collapse whitespace and truncate to ``limit`` characters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
-def _text(body: bytes) -> str:
+def _plain_message(body: bytes) -> str:
     text = body[: 4 * _MESSAGE_LIMIT].decode(errors="replace")
-    title = _title.search(text)
+    title = _TITLE.search(text)
     if title:
         return one_line(title.group(1))
     return one_line(text) or "no message"
 
 
-def _unstored(body: bytes, request: str) -> Object:
+def _dry_run_object(body: bytes, request: str) -> Object:
     try:
         value = msgspec.json.decode(body)
         metadata = {**value["metadata"]}
     except (msgspec.DecodeError, UnicodeDecodeError, TypeError, KeyError) as error:
-        raise ProtocolError(f"{request}: the answer is no object: {error}") from error
+        raise ProtocolError(f"{request}: the response is not an object: {error}") from error
     metadata["uid"] = metadata.get("uid") or "dry-run"
     metadata["resourceVersion"] = metadata.get("resourceVersion") or "0"
     try:
         return Object(body, decode_head(msgspec.json.encode({"metadata": metadata})))
     except ProtocolError as error:
-        raise ProtocolError(f"{request}: the answer is {error}") from error
+        raise ProtocolError(f"{request}: the response is {error}") from error
 
 
 class Propagation(enum.Enum):
-    """What happens to the dependents of a deleted object (``propagationPolicy`` of DeleteOptions)."""
+    """``propagationPolicy`` of DeleteOptions: the fate of a deleted object's dependents."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
@@ -234,43 +230,43 @@ class Propagation(enum.Enum):
 
 
 class WriteObserver(Protocol):
-    """Told of every answered write before its caller is, so that caches know what this process did.
+    """Receives every successful write before the writer's ``await`` returns, so that caches see own writes first.
 
-    Called synchronously; must not raise. Never called for dry runs.
+    Called synchronously; must not raise. Not called for dry runs.
     """
 
     def wrote(self, resource: Resource, obj: Object) -> None:
-        """The server answered a write with this state, which may be a deleting one."""
+        """The server returned this state for a write; the object may be terminating."""
         ...
 
     def removed(self, resource: Resource, key: Key, uid: str) -> None:
-        """The object of that uid does not exist any more."""
+        """The object with that uid no longer exists."""
         ...
 
 
-class _Fields(msgspec.Struct, gc=False, rename="camel"):
+class _UpdatedMeta(msgspec.Struct, gc=False, rename="camel"):
     deletion_grace_period_seconds: int | None = None
 
 
-class _Shape(msgspec.Struct, gc=False):
+class _Updated(msgspec.Struct, gc=False):
     kind: str = ""
-    metadata: _Fields = msgspec.field(default_factory=_Fields)
+    metadata: _UpdatedMeta = msgspec.field(default_factory=_UpdatedMeta)
 
 
-_decoder = msgspec.json.Decoder(_Shape)
+_updated_decoder = msgspec.json.Decoder(_Updated)
 
 
 def is_removed(obj: Object) -> bool:
-    """Whether the answer to an update shows an object that the update itself removed.
+    """Whether the response to an update shows an object that the update itself removed.
 
-    A deleting object goes with its last finalizer, unless a grace period is still running (API concepts,
-    "Resource deletion"); the answer then carries the version before.
+    A terminating object is removed with its last finalizer, unless a grace period is still running (API concepts,
+    "Resource deletion"); the response then carries the previous version.
     """
     if not obj.head.deleting or obj.head.finalizers:
         return False
-    return not obj.decode_as(_decoder).metadata.deletion_grace_period_seconds
+    return not obj.decode_as(_updated_decoder).metadata.deletion_grace_period_seconds
 
 
 def is_kind(obj: Object, resource: Resource) -> bool:
-    """Whether an answer is an object of the resource; some subresources (``scale``) answer with another kind."""
-    return obj.decode_as(_decoder).kind == resource.kind
+    """Whether a response is an object of the resource; some subresources (``scale``) return another kind."""
+    return obj.decode_as(_updated_decoder).kind == resource.kind

@@ -1,10 +1,10 @@
-"""One watch: a stream of events with a typed end."""
+"""A watch: a stream of events that ends with a typed reason."""
 
 from __future__ import annotations
 
 import enum
 from types import TracebackType
-from typing import Literal, NoReturn, Self, get_args
+from typing import Final, Literal, NoReturn, Self, get_args
 
 import msgspec
 
@@ -21,24 +21,24 @@ from fivespot.runtime.objects import Head, WireMeta, decode_meta, head_of
 from .responses import decode_status, one_line, status_error
 from .transport import ByteStream
 
-__all__ = ["Watch", "WatchEnd", "WatchEnded", "WatchEvent", "refused"]
+__all__ = ["Watch", "WatchEnd", "WatchEnded", "WatchEvent", "refused_watch"]
 
-_OPENING_BRACE = ord("{")
-_PREFIX = 160
-"""Bytes at the start of an event in which the kind of its object stands if that object is a Status."""
+_OPENING_BRACE: Final = ord("{")
+_STATUS_PREFIX: Final = 160
+"""Bytes at the start of an event that contain ``"Status"`` if its object is one."""
 
 
 class WatchEnd(enum.Enum):
-    """Why a watch ended, or could not be opened.
+    """Reason why a watch ended or could not be opened.
 
     =========  ==================================================================================================
-    CLEAN      the server closed it as agreed; watch on from the last version
-    EXPIRED    410 in whatever shape: the version is too old; list again
-    BROKEN     the connection failed or was cut; watch on from the last version
-    IDLE       nothing came within the idle limit, so the connection counts as half-open; watch on
-    THROTTLED  429: wait as long as ``error.retry_after`` says
-    REFUSED    any other failing status (``error`` says which: 403, 404, 422, 5xx)
-    GARBAGE    a line that is no event, so something may have been missed; list again
+    CLEAN      closed by the server after its timeout; resume from the last version
+    EXPIRED    410 in any form: the version is too old; list again
+    BROKEN     the connection failed or was cut; resume from the last version
+    IDLE       nothing arrived within the idle limit, so the connection counts as half-open; resume
+    THROTTLED  429; wait for ``error.retry_after``
+    REFUSED    any other failure status (see ``error``: 403, 404, 422, 5xx)
+    GARBAGE    a line that is not an event, so events may have been missed; list again
     =========  ==================================================================================================
     """
 
@@ -52,10 +52,10 @@ class WatchEnd(enum.Enum):
 
 
 class WatchEnded(FivespotError):
-    """The one way in which a watch ends.
+    """Raised when a watch ends, for whatever reason.
 
-    :param reason: what it means for the next step.
-    :param error: what the server said, where it said something.
+    :param reason: decides the next step; see :class:`WatchEnd`.
+    :param error: the failure that the server reported, if any.
     """
 
     def __init__(self, reason: WatchEnd, message: str, error: ApiError | None = None) -> None:
@@ -68,10 +68,10 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
 
 class WatchEvent:
-    """One event.
+    """One watch event.
 
-    :ivar object: the JSON of an object as it came.
-    :ivar meta: its metadata, once it was decoded.
+    :ivar object: the JSON of the object as received.
+    :ivar meta: its metadata, once decoded.
     """
 
     __slots__ = ("meta", "object", "type")
@@ -82,7 +82,7 @@ class WatchEvent:
         self.meta = meta
 
     def head(self, annotations: frozenset[str] | None = None) -> Head:
-        """The head of the object; see :func:`~fivespot.runtime.objects.decode_head`."""
+        """Decode the head of the object; see :func:`~fivespot.runtime.objects.decode_head`."""
         if self.meta is None:
             self.meta = decode_meta(self.object)
         return head_of(self.meta, annotations)
@@ -93,78 +93,80 @@ class _Object(msgspec.Struct, gc=False):
     kind: str = ""
 
 
-class _Usual(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """An event of an object, read in one pass; ``type`` and ``object`` are all that there is."""
+class _ObjectEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """An event with an object and no field but ``type`` and ``object``, decoded in one pass."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
     object: _Object
 
 
-class _Any(msgspec.Struct, gc=False):
-    """Any event."""
+class _AnyEvent(msgspec.Struct, gc=False):
+    """An event of any type, its object undecoded."""
 
     type: EventType
     object: msgspec.Raw
 
 
-_usual_decoder = msgspec.json.Decoder(_Usual)
-_any_decoder = msgspec.json.Decoder(_Any)
-_STARTS = {type_: f'{{"type":"{type_}","object":{{'.encode() for type_ in get_args(EventType)}
+_object_event_decoder = msgspec.json.Decoder(_ObjectEvent)
+_any_event_decoder = msgspec.json.Decoder(_AnyEvent)
+_LINE_STARTS = {type_: f'{{"type":"{type_}","object":{{'.encode() for type_ in get_args(EventType)}
 
 
-def _read_usual(line: bytes) -> WatchEvent | None:
-    """The event in a line of the form that servers write, in one pass; None if it has to be looked at more closely."""
+def _decode_fast(line: bytes) -> WatchEvent | None:
+    """Decode a line of the form that servers write in one pass; None if it needs the slow path."""
     try:
-        found = _usual_decoder.decode(line)
+        found = _object_event_decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    start = _STARTS[found.type]
+    start = _LINE_STARTS[found.type]
     if found.object.kind == "Status" or not line.startswith(start) or not line.endswith(b"}"):
         return None
-    # There are no other fields, so what lies between this start and the last brace is the object.
+    # Unknown fields are forbidden, so everything between this start and the last brace is the object.
     return WatchEvent(found.type, line[len(start) - 1 : -1], found.object.metadata)
 
 
 class Watch:
     """Events of one open watch, read one at a time; not a generator, so it may be used inside timeouts.
 
-    Whoever holds it closes it. Lines that are already here are returned without suspending, so a reader of bursts
-    must yield to other tasks itself.
+    The holder closes it. Buffered lines are returned without suspending, so a reader of bursts must yield to other
+    tasks itself.
+
+    :param request: description of the request, for messages.
     """
 
-    def __init__(self, stream: ByteStream, what: str) -> None:
+    def __init__(self, stream: ByteStream, request: str) -> None:
         self._stream = stream
-        self._what = what
+        self._request = request
         self._ended: WatchEnded | None = None
 
     async def next(self) -> WatchEvent:
-        """The next event: ADDED, MODIFIED, DELETED or BOOKMARK.
+        """Read the next event: ADDED, MODIFIED, DELETED or BOOKMARK.
 
-        :raises WatchEnded: there will be no more; the same again on every later call.
+        :raises WatchEnded: the watch is over; every later call raises the same error.
         """
         if self._ended is not None:
             raise self._ended
         try:
             line = await self._stream.readline()
         except DeadlineError as error:
-            await self._end(WatchEnd.IDLE, f"no sign of life: {error}", cause=error)
+            await self._end(WatchEnd.IDLE, f"idle: {error}", cause=error)
         except TransportError as error:
             await self._end(WatchEnd.BROKEN, str(error), cause=error)
         if not line:
             await self._end(WatchEnd.CLEAN, "closed by the server")
-        return _read_usual(line) or await self._look_closely(line)
+        return _decode_fast(line) or await self._decode_slow(line)
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> WatchEvent:
-        """Like :meth:`next`; the end of the loop is :class:`WatchEnded`, so nobody can overlook its reason."""
+        """Like :meth:`next`; the loop ends by :class:`WatchEnded`, so that its reason cannot be overlooked."""
         return await self.next()
 
     async def close(self) -> None:
-        """Let go of the connection; safe to call twice."""
+        """Release the connection; idempotent."""
         if self._ended is None:
-            self._ended = WatchEnded(WatchEnd.CLEAN, f"{self._what}: closed by the reader")
+            self._ended = WatchEnded(WatchEnd.CLEAN, f"{self._request}: closed by the reader")
         await self._stream.close()
 
     async def __aenter__(self) -> Self:
@@ -175,50 +177,53 @@ class Watch:
     ) -> None:
         await self.close()
 
-    async def _look_closely(self, line: bytes) -> WatchEvent:
+    async def _decode_slow(self, line: bytes) -> WatchEvent:
         try:
-            found = _any_decoder.decode(line)
+            found = _any_event_decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            await self._not_an_event(line, error)
+            await self._end_without_event(line, error)
         event = WatchEvent(found.type, bytes(found.object))
-        if event.type == "ERROR" or b'"Status"' in line[:_PREFIX]:
-            await self._error_event(event)
+        if event.type == "ERROR" or b'"Status"' in line[:_STATUS_PREFIX]:
+            await self._end_on_status(event)
         if event.object[0] != _OPENING_BRACE:
             await self._end(WatchEnd.GARBAGE, f"{event.type} event without an object")
         return event
 
-    async def _error_event(self, event: WatchEvent) -> None:
-        """Ends the watch when the event carries a Status; a Status must never pass for an object."""
+    async def _end_on_status(self, event: WatchEvent) -> None:
+        """End the watch when the event carries a Status, which must never pass for an object."""
         status = decode_status(event.object)
         if status is not None:
-            error = status_error(status, self._what)
-            await self._end(_meaning(error), "the server sent an error", error)
+            error = status_error(status, self._request)
+            await self._end(_end_reason(error), "the server sent an error", error)
         if event.type == "ERROR":
             await self._end(WatchEnd.GARBAGE, "ERROR event without a Status")
 
-    async def _not_an_event(self, line: bytes, cause: Exception) -> NoReturn:
-        """A server or proxy that does not stream answers 200 with a lone Status; anything else is garbage."""
+    async def _end_without_event(self, line: bytes, cause: Exception) -> NoReturn:
+        """End the watch on a line that is not an event.
+
+        A server or proxy that does not stream may answer 200 with a lone Status; anything else is garbage.
+        """
         status = decode_status(line)
         if status is not None and (status.code or 0) >= 400:
-            error = status_error(status, self._what)
-            await self._end(_meaning(error), "answered with a Status instead of events", error)
-        await self._end(WatchEnd.GARBAGE, f"a line of {len(line)} bytes is no event: {one_line(str(cause), 200)}")
+            error = status_error(status, self._request)
+            await self._end(_end_reason(error), "the response is a Status instead of events", error)
+        await self._end(WatchEnd.GARBAGE, f"a line of {len(line)} bytes is not an event: {one_line(str(cause), 200)}")
 
     async def _end(
         self, reason: WatchEnd, message: str, error: ApiError | None = None, cause: Exception | None = None
     ) -> NoReturn:
-        text = f"{self._what}: {message}" + (f": {error.status} {error.reason}: {error.message}" if error else "")
+        text = f"{self._request}: {message}" + (f": {error.status} {error.reason}: {error.message}" if error else "")
         self._ended = WatchEnded(reason, text, error)
         await self._stream.close()
         raise self._ended from cause or error
 
 
-def refused(error: ApiError) -> WatchEnded:
-    """The end of a watch that the server refused to open."""
-    return WatchEnded(_meaning(error), str(error), error)
+def refused_watch(error: ApiError) -> WatchEnded:
+    """Build the error for a watch that the server refused to open."""
+    return WatchEnded(_end_reason(error), str(error), error)
 
 
-def _meaning(error: ApiError) -> WatchEnd:
+def _end_reason(error: ApiError) -> WatchEnd:
     if isinstance(error, GoneError):
         return WatchEnd.EXPIRED
     if isinstance(error, ThrottledError):

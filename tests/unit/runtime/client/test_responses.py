@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fivespot.runtime import errors
 from fivespot.runtime.client.responses import (
-    decode_answer,
+    decode_object,
     decode_page,
     decode_status,
     failure,
@@ -171,16 +171,16 @@ def test_what_is_no_list_is_a_protocol_error(body: bytes) -> None:
 
 def test_an_object_never_stored_is_accepted_for_a_dry_run_only() -> None:
     body = as_json({"metadata": {"name": "web", "namespace": "prod"}})
-    obj = decode_answer(body, "create x", dry_run=True)
+    obj = decode_object(body, "create x", dry_run=True)
     assert (obj.key, obj.head.version, obj.raw) == (("prod", "web"), 0, body)
     with pytest.raises(errors.ProtocolError, match="create x"):
-        decode_answer(body, "create x")
+        decode_object(body, "create x")
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"metadata":null}', b'{"metadata":{}}'])
 def test_garbage_is_no_object_even_in_a_dry_run(body: bytes) -> None:
     with pytest.raises(errors.ProtocolError, match="create x"):
-        decode_answer(body, "create x", dry_run=True)
+        decode_object(body, "create x", dry_run=True)
 
 
 @given(st.text(), st.integers(min_value=1, max_value=50))
