@@ -123,7 +123,7 @@ def ingest(projection: Projection) -> Callable[[bytes], Awaitable[None]]:
 
     async def run(data: bytes) -> None:
         clock = SystemClock()
-        queue: WorkQueue[Key] = WorkQueue("bench", clock=clock, chance=system_random(1))
+        queue: WorkQueue[Key] = WorkQueue("bench", clock=clock, rng=system_random(1))
 
         def handler(change: Change) -> None:
             if change.old is None or change.old.head.generation != change.head.generation:
@@ -143,13 +143,13 @@ def controlled(projection: Projection) -> Callable[[bytes], Awaitable[None]]:
     """Into the source of a controller with predicate, priorities and every metric there is."""
 
     async def run(data: bytes) -> None:
-        clock, chance = SystemClock(), system_random(1)
+        clock, rng = SystemClock(), system_random(1)
         metrics = Metrics(process=False)
         controller = Controller(
             "bench",
             _Idle(),
             clock=clock,
-            chance=chance,
+            rng=rng,
             priority=lambda key: len(key.name) % 10,
             metrics=metrics.controller("bench"),
             queue_metrics=metrics.queue("bench"),
@@ -178,10 +178,10 @@ async def _through_cache(
     consume: Callable[[Informer], None],
     observe: Callable[[str, int], None] | None = None,
 ) -> None:
-    lines, chance = Lines(data), system_random(1)
-    client = Client(Wire(lines), clock=clock, chance=chance, observe_request=observe)
+    lines, rng = Lines(data), system_random(1)
+    client = Client(Wire(lines), clock=clock, rng=rng, observe_request=observe)
     settings = ReflectorSettings(streaming=False)
-    async with Cache(client, clock=clock, chance=chance, settings=settings) as cache:
+    async with Cache(client, clock=clock, rng=rng, settings=settings) as cache:
         informer = cache.informer(MACHINES, projection=projection)
         informer.add_index("team", lambda change: [change.head.labels["team"]])
         consume(informer)

@@ -67,13 +67,13 @@ class Stalls:
 
 async def measure(case: str, url: str, count: int) -> Row:
     """One case, in this process."""
-    clock, chance = SystemClock(), system_random(1)
+    clock, rng = SystemClock(), system_random(1)
 
     def load(now: datetime) -> Access:
         return Access(url)
 
     transport = HttpTransport(Credentials(load, clock=clock, offload=InlineOffload()), user_agent="bench")
-    client = Client(transport, clock=clock, chance=chance)
+    client = Client(transport, clock=clock, rng=rng)
     await client.raw("GET", "/version")
     collector = CollectorPolicy(Metrics(process=False), asyncio.get_running_loop().time)
     collector.start()
@@ -87,7 +87,7 @@ async def measure(case: str, url: str, count: int) -> Row:
     else:
         way, _, kept = case.partition(", ")
         settings = ReflectorSettings(streaming=way == "stream")
-        async with Cache(client, clock=clock, chance=chance, settings=settings) as cache:
+        async with Cache(client, clock=clock, rng=rng, settings=settings) as cache:
             informer = cache.informer(MACHINES, projection=PROJECTIONS[kept])
             informer.add_index("team", lambda change: [change.head.labels["team"]])
             await informer.wait_synced()

@@ -88,7 +88,7 @@ async def held(url: str) -> float:
 
     clock = SystemClock()
     transport = HttpTransport(Credentials(load, clock=clock, offload=InlineOffload()), user_agent="bench")
-    client = Client(transport, clock=clock, chance=system_random(1))
+    client = Client(transport, clock=clock, rng=system_random(1))
     await client.raw("GET", "/version")
     before = resident()
     objects: dict[tuple[str, str, str], bytes] = {}

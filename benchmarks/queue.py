@@ -57,7 +57,7 @@ async def bare(keys: list[Key]) -> None:
 
 async def burst(keys: list[Key]) -> None:
     """All keys are added, then all are worked off: a start or a flip of everything at once."""
-    queue: WorkQueue[Key] = WorkQueue("bench", clock=SystemClock(), chance=system_random(1), metrics=CountingMetrics())
+    queue: WorkQueue[Key] = WorkQueue("bench", clock=SystemClock(), rng=system_random(1), metrics=CountingMetrics())
     for index, key in enumerate(keys):
         queue.add(key, priority=index % PRIORITIES)
     for _ in keys:
@@ -66,7 +66,7 @@ async def burst(keys: list[Key]) -> None:
 
 async def steady(keys: list[Key]) -> None:
     """Workers wait while keys arrive in small groups, with duplicates."""
-    queue: WorkQueue[Key] = WorkQueue("bench", clock=SystemClock(), chance=system_random(1), metrics=CountingMetrics())
+    queue: WorkQueue[Key] = WorkQueue("bench", clock=SystemClock(), rng=system_random(1), metrics=CountingMetrics())
     left = len(keys)
     finished = asyncio.Event()
 
@@ -92,7 +92,7 @@ async def steady(keys: list[Key]) -> None:
 
 async def delayed(keys: list[Key]) -> None:
     """Every key gets a far delay, then an event, which makes the delay outdated; then it is worked off."""
-    queue: WorkQueue[Key] = WorkQueue("bench", clock=SystemClock(), chance=system_random(1), metrics=CountingMetrics())
+    queue: WorkQueue[Key] = WorkQueue("bench", clock=SystemClock(), rng=system_random(1), metrics=CountingMetrics())
     for index, key in enumerate(keys):
         queue.add_after(key, 3600.0 + index, priority=index % PRIORITIES)
     for key in keys:

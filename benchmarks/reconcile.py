@@ -159,23 +159,23 @@ class Bench:
                 self.server.put(path, f"{meta.get('namespace', '')}/{meta['name']}", body, "ADDED")
 
     async def measure(self) -> list[Row]:
-        clock, chance = SystemClock(), system_random(1)
-        client, metrics = Client(self.server, clock=clock, chance=chance), Metrics(process=False)
+        clock, rng = SystemClock(), system_random(1)
+        client, metrics = Client(self.server, clock=clock, rng=rng), Metrics(process=False)
         events = EventRecorder(
             client,
             controller="bench",
             instance="b",
             clock=clock,
-            chance=chance,
+            rng=rng,
             metrics=metrics,
             # Every round tells its events, so that all rounds are alike.
             limits=EventLimits(burst=10_000),
         )
         context = ManagerContext(
             client=client,
-            cache=Cache(client, clock=clock, chance=chance, settings=ReflectorSettings(streaming=False)),
+            cache=Cache(client, clock=clock, rng=rng, settings=ReflectorSettings(streaming=False)),
             clock=clock,
-            chance=chance,
+            rng=rng,
             offload=InlineOffload(),
             metrics=metrics,
             events=events,

@@ -141,7 +141,7 @@ async def _check(given: dict[str, Any], provider: Provider[Any] | None) -> Confo
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     subject = _subject(given)
     timing: Timing = Timing(settle=given["settle"], steady=given["steady"], total=_total(given))
-    clock, chance = SystemClock(), system_random()
+    clock, rng = SystemClock(), system_random()
     try:
         connection = await connect(
             kubeconfig=given["kubeconfig"],
@@ -149,14 +149,14 @@ async def _check(given: dict[str, Any], provider: Provider[Any] | None) -> Confo
             user_agent=MANAGER,
             field_manager=MANAGER,
             clock=clock,
-            chance=chance,
+            rng=rng,
             offload=ThreadOffload(),
         )
         check = partial(
             check_provider,
             client=connection.client,
             clock=clock,
-            chance=chance,
+            rng=rng,
             namespace=given["namespace"],
             timing=timing,
             skip=given["skip"],

@@ -61,18 +61,18 @@ def run_process(options: ManagerOptions) -> None:
 async def _main(options: ManagerOptions) -> None:
     stop = asyncio.Event()
     stop_on_signals(stop)
-    clock, chance, offload = SystemClock(), system_random(), ThreadOffload()
+    clock, rng, offload = SystemClock(), system_random(), ThreadOffload()
     connection = await connect(
         kubeconfig=options.kubeconfig,
         context=options.context,
         user_agent=f"fivespot/{__version__}",
         clock=clock,
-        chance=chance,
+        rng=rng,
         offload=offload,
     )
     try:
         tracer = tracer_from(os.environ)
-        manager = assemble(options, connection, clock=clock, chance=chance, offload=offload, tracer=tracer)
+        manager = assemble(options, connection, clock=clock, rng=rng, offload=offload, tracer=tracer)
         if not connection.in_cluster:
             # In a cluster the manager waits for its server instead, and says so in /readyz.
             await connection.check()
@@ -96,7 +96,7 @@ def assemble(
     connection: Connection,
     *,
     clock: Clock,
-    chance: Random,
+    rng: Random,
     offload: Offload,
     watch_limits: Limits = WATCH_LIMITS,
     tracer: Tracer = NULL_TRACER,
@@ -108,14 +108,14 @@ def assemble(
             metrics_port=options.metrics_port,
             health_port=options.health_port,
         ),
-        election=_election(options, chance),
+        election=_election(options, rng),
         tune_collector=True,
     )
     manager = manager_on(
         connection,
         name=FIELD_MANAGER,
         clock=clock,
-        chance=chance,
+        rng=rng,
         offload=offload,
         controllers=ControllerSettings(
             namespaces=options.namespaces,
@@ -142,7 +142,7 @@ def assemble(
     return manager
 
 
-def _election(options: ManagerOptions, chance: Random) -> ElectionSettings | None:
+def _election(options: ManagerOptions, rng: Random) -> ElectionSettings | None:
     """The Lease to stand for. A dry run writes nothing, not even a Lease, and works next to whoever holds it."""
     try:
         timings = ElectionTimings(options.lease_duration, options.lease_renew_deadline, options.lease_retry_period)
@@ -153,7 +153,7 @@ def _election(options: ManagerOptions, chance: Random) -> ElectionSettings | Non
     if not options.leader_election or options.dry_run:
         return None
     # Outside a pod nothing promises that the host's name is ours alone.
-    identity = options.pod_name or f"{socket.gethostname()}_{int(chance.random() * 2**48):012x}"
+    identity = options.pod_name or f"{socket.gethostname()}_{int(rng.random() * 2**48):012x}"
     return ElectionSettings(
         namespace=options.lease_namespace,
         name=options.lease_name,

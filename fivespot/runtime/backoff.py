@@ -37,7 +37,7 @@ class Backoff:
         if not 0 < self.connect_cap < math.inf:
             raise ValueError(f"{self} needs 0 < connect_cap, finite")
 
-    def delay(self, failures: int, chance: Random, *, unreached: bool = False) -> float:
+    def delay(self, failures: int, rng: Random, *, unreached: bool = False) -> float:
         """Seconds to wait after the given number of consecutive failures (1 for the first).
 
         :param unreached: they are failures to reach the server.
@@ -47,4 +47,4 @@ class Backoff:
             full = min(cap, self.base * self.factor ** max(0, failures - 1))
         except OverflowError:
             full = cap
-        return full * (1.0 - self.jitter * chance.random())
+        return full * (1.0 - self.jitter * rng.random())

@@ -161,20 +161,18 @@ async def by_hand(answer: bytes) -> list[Object]:
     client = Client(
         transport,
         clock=FixedClock(),
-        chance=system_random(1),
+        rng=system_random(1),
         retry=RetryPolicy(attempts=1),
         request_limits=Limits(connect=1.0, read=1.0, total=2.0),
     )
-    async with Cache(client, clock=FixedClock(), chance=system_random(1)) as cache:
+    async with Cache(client, clock=FixedClock(), rng=system_random(1)) as cache:
         informer = cache.informer(PODS, selector=MINE, projection=LABELS_ONLY)
         await informer.wait_synced()
         return informer.list("jobs")
 
 
 async def connected() -> None:
-    connection = await connect(
-        user_agent="janitor", clock=SystemClock(), chance=system_random(), offload=ThreadOffload()
-    )
+    connection = await connect(user_agent="janitor", clock=SystemClock(), rng=system_random(), offload=ThreadOffload())
     assert_type(connection, Connection)
     async with connection:
         assert_type(await connection.client.get(PODS, Key("jobs", "one")), Object)

@@ -41,7 +41,7 @@ async def connection_to(plane: ControlPlane, folder: Path) -> Connection:
         kubeconfig=str(plane.kubeconfig(folder / "kubeconfig")),
         user_agent="fivespot-cache-test",
         clock=SystemClock(),
-        chance=random.Random(1),
+        rng=random.Random(1),
         offload=ThreadOffload(),
     )
 
@@ -53,7 +53,7 @@ async def client(control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[C
 
 
 def make_cache(client: Client, settings: ReflectorSettings | None = None) -> Cache:
-    return Cache(client, clock=SystemClock(), chance=random.Random(2), settings=settings or ReflectorSettings())
+    return Cache(client, clock=SystemClock(), rng=random.Random(2), settings=settings or ReflectorSettings())
 
 
 def config_map(name: str, namespace: str, **data: str) -> dict[str, Any]:
@@ -138,9 +138,9 @@ async def test_many_writers_and_the_store_ends_as_the_server(client: Client, api
         await informer.wait_synced()
 
         async def writer(seed: int) -> None:
-            chance = random.Random(seed)
+            rng = random.Random(seed)
             for _ in range(25):
-                name = f"shared-{chance.randrange(4)}"
+                name = f"shared-{rng.randrange(4)}"
                 key = Key(namespace, name)
                 held = informer.get(key)
                 if held is None:

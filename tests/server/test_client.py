@@ -50,7 +50,7 @@ async def connection_to(path: Path) -> Connection:
         kubeconfig=str(path),
         user_agent="fivespot-tests/1.0",
         clock=SystemClock(),
-        chance=system_random(1),
+        rng=system_random(1),
         offload=ThreadOffload(),
     )
 

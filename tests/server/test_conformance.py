@@ -61,14 +61,14 @@ async def connected(kubeconfig: Path) -> AsyncIterator[Connection]:
         user_agent=MANAGER,
         field_manager=MANAGER,
         clock=SystemClock(),
-        chance=system_random(),
+        rng=system_random(),
         offload=ThreadOffload(),
     ) as connection:
         yield connection
 
 
 async def check(connection: Connection, subject: Subject, **more: object) -> ConformanceReport:
-    options: dict[str, object] = {"clock": SystemClock(), "chance": system_random(), "timing": TIMING, **more}
+    options: dict[str, object] = {"clock": SystemClock(), "rng": system_random(), "timing": TIMING, **more}
     return await check_provider(subject, connection.client, **options)  # type: ignore[arg-type]
 
 

@@ -38,7 +38,7 @@ async def client(control_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[C
         kubeconfig=str(control_plane.kubeconfig(tmp_path / "kubeconfig")),
         user_agent="fivespot-reconcile-test",
         clock=SystemClock(),
-        chance=random.Random(1),
+        rng=random.Random(1),
         offload=ThreadOffload(),
     )
     async with connection:
@@ -109,8 +109,8 @@ async def test_a_start_costs_one_run_per_object_and_a_change_of_what_it_owns_ano
     for parent in parents[:3]:
         api.create(child(parent))
     runs = Runs()
-    controller = Controller("maps", runs, clock=SystemClock(), chance=random.Random(1))
-    async with Cache(client, clock=SystemClock(), chance=random.Random(2)) as cache, asyncio.TaskGroup() as group:
+    controller = Controller("maps", runs, clock=SystemClock(), rng=random.Random(1))
+    async with Cache(client, clock=SystemClock(), rng=random.Random(2)) as cache, asyncio.TaskGroup() as group:
         controller.watches(cache.informer(CONFIG_MAPS, namespace=namespace, selector=selector))
         controller.watches(
             cache.informer(SECRETS, namespace=namespace, selector=selector, projection=METADATA),
@@ -144,8 +144,8 @@ async def test_a_kind_that_is_installed_later_and_removed_again(client: Client, 
         },
     }
     runs = Runs()
-    controller = Controller("gadgets", runs, clock=SystemClock(), chance=random.Random(1))
-    async with Cache(client, clock=SystemClock(), chance=random.Random(2)) as cache, asyncio.TaskGroup() as group:
+    controller = Controller("gadgets", runs, clock=SystemClock(), rng=random.Random(1))
+    async with Cache(client, clock=SystemClock(), rng=random.Random(2)) as cache, asyncio.TaskGroup() as group:
         source = controller.watches_kind(cache.kinds, kind, cache.informer)
 
         def opened() -> list[SourceInformer]:

@@ -27,7 +27,7 @@ async def judged(cluster: EmbeddedCluster, kind: str) -> ConformanceReport:
         await crew.start(kind)
 
     subject = replace(SHIPPED[kind], restart=restart)
-    report = await check_provider(subject, cluster.client, clock=cluster.clock, chance=cluster.chance)
+    report = await check_provider(subject, cluster.client, clock=cluster.clock, rng=cluster.rng)
     await crew.dismiss()
     return report
 

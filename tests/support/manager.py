@@ -65,16 +65,16 @@ async def _run(
     stop: asyncio.Event,
     ready: threading.Event,
 ) -> None:
-    clock, chance, offload = SystemClock(), system_random(), ThreadOffload()
+    clock, rng, offload = SystemClock(), system_random(), ThreadOffload()
     connection = await connect(
-        kubeconfig=kubeconfig, context=None, user_agent="fivespot/test", clock=clock, chance=chance, offload=offload
+        kubeconfig=kubeconfig, context=None, user_agent="fivespot/test", clock=clock, rng=rng, offload=offload
     )
     try:
         manager = assemble(
             _options(namespaces, changes),
             connection,
             clock=clock,
-            chance=chance,
+            rng=rng,
             offload=offload,
             watch_limits=watch_limits,
         )

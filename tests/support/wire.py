@@ -34,7 +34,7 @@ class ManualClock:
         self.elapsed += seconds
 
 
-class FixedChance:
+class FixedRandom:
     """Always the same number."""
 
     def __init__(self, value: float = 0.0) -> None:

@@ -38,7 +38,7 @@ async def ask(
         context=context,
         user_agent=f"fivespot/{__version__} (why)",
         clock=clock,
-        chance=system_random(),
+        rng=system_random(),
         offload=ThreadOffload(),
     )
     async with connection:

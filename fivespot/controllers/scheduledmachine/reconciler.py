@@ -72,7 +72,7 @@ class MachineReconciler:
         self._searcher = Searcher(context.client, context.cache.kinds)
         self._actor = Actor(context.client, SCHEDULED_MACHINES)
         self._reporter = Reporter(context, metrics, timings)
-        self._refusals = Refusals(timings, context.chance)
+        self._refusals = Refusals(timings, context.rng)
         self._brake = DeletionLimiter(context.settings.max_deletions_per_minute)
         # Small memories of this process; each entry goes with its object.
         self._specs: dict[Key, tuple[str, int, SpecView]] = {}

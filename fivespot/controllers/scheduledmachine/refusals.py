@@ -21,9 +21,9 @@ _OUTDATED = ""
 class Refusals:
     """One entry for each object in trouble; an entry goes with its object or its trouble."""
 
-    def __init__(self, timings: Timings, chance: Random) -> None:
+    def __init__(self, timings: Timings, rng: Random) -> None:
         self._timings = timings
-        self._chance = chance
+        self._rng = rng
         self._found: dict[Key, tuple[Refusal, Want]] = {}
 
     def __len__(self) -> int:
@@ -41,7 +41,7 @@ class Refusals:
         """Remember a refusal; the answer is the wait before the next try, in seconds."""
         before = self._found.get(key)
         attempt = before[0].attempt + 1 if before is not None and before[0].message == refused.message else 1
-        jitter = 1 + self._chance.uniform(-self._timings.refusal_jitter, self._timings.refusal_jitter)
+        jitter = 1 + self._rng.uniform(-self._timings.refusal_jitter, self._timings.refusal_jitter)
         seconds = self._timings.refusal_delay(attempt) * jitter
         due = monotonic + seconds
         found = Refusal(print_, attempt, due, refused.reason, refused.message, refused.stalled)

@@ -35,7 +35,7 @@ class Reporter:
     def __init__(self, context: ManagerContext, metrics: MachineMetrics, timings: Timings) -> None:
         self._client = context.client
         self._clock = context.clock
-        self._chance = context.chance
+        self._rng = context.rng
         self._settings = context.settings
         self._events = context.events
         self._plans = context.plans
@@ -121,7 +121,7 @@ class Reporter:
             waits.append(max((plan.wake - s.now + timedelta(milliseconds=1)).total_seconds(), 0.0))
         if plan.recheck:
             jitter = self._timings.unresolved_jitter
-            waits.append(self._timings.unresolved_recheck * (1 + self._chance.uniform(-jitter, jitter)))
+            waits.append(self._timings.unresolved_recheck * (1 + self._rng.uniform(-jitter, jitter)))
         return min(waits) if waits else None
 
     def _tell(self, s: Snapshot, notices: list[Notice]) -> None:

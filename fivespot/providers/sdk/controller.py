@@ -48,7 +48,7 @@ class _ProviderController(Controller):
             provider.name,
             reconciler,
             clock=context.clock,
-            chance=context.chance,
+            rng=context.rng,
             workers=provider.workers,
             timeout=120.0 + provider.timeout,
             backoff=RETRIES,

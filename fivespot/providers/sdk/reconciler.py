@@ -73,7 +73,7 @@ class ProviderReconciler(Generic[Spec]):
         self._provider = provider
         self._informer = informer
         self._clock = context.clock
-        self._chance = context.chance
+        self._rng = context.rng
         self._plans = context.plans if context.settings.dry_run else None
         self._looking = looking
         self._decider = Decider(provider)
@@ -295,7 +295,7 @@ class ProviderReconciler(Generic[Spec]):
         """Seconds until something may be different; the instants are on the wall clock, which is read again."""
         now = self._clock.now()
         waits = [
-            LONGEST_SLEEP * self._chance.uniform(0.5, 1.0),
+            LONGEST_SLEEP * self._rng.uniform(0.5, 1.0),
             *_seconds(now, verdict.until),
             *_seconds(now, folded.again),
         ]
@@ -310,14 +310,14 @@ class ProviderReconciler(Generic[Spec]):
         if memory.held:
             waits.append((1.0 - memory.words[0]) * WORDS_INTERVAL + _EARLY)
         if self._provider.poll is not None:
-            waits.append(self._provider.poll * self._chance.uniform(0.9, 1.1))
+            waits.append(self._provider.poll * self._rng.uniform(0.9, 1.1))
         return min(waits)
 
     def _retry(self, memory: ObjectState, trouble: Trouble) -> float:
         if trouble.retry is not None:
-            return max(trouble.retry, _EARLY) * self._chance.uniform(0.8, 1.2)
+            return max(trouble.retry, _EARLY) * self._rng.uniform(0.8, 1.2)
         slowest = max(_AGAIN.cap, self._provider.poll or 0.0)
-        return replace(_AGAIN, cap=slowest).delay(memory.failures, self._chance)
+        return replace(_AGAIN, cap=slowest).delay(memory.failures, self._rng)
 
     def _forget(self, key: Key) -> None:
         self._memory.pop(key, None)

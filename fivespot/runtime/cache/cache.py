@@ -44,13 +44,13 @@ class Cache:
         client: Client,
         *,
         clock: Clock,
-        chance: Random,
+        rng: Random,
         namespaces: Sequence[str] | None = None,
         settings: ReflectorSettings = ReflectorSettings(),  # noqa: B008 - frozen
     ) -> None:
         self._client = client
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._namespaces = tuple(dict.fromkeys(namespaces)) if namespaces is not None else None
         self._settings = settings
         self._shared: dict[tuple[Resource, str | None, Selector], list[SharedInformer]] = {}
@@ -58,7 +58,7 @@ class Cache:
         self._group: asyncio.TaskGroup | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
-        self.kinds = Kinds(self, client, chance=chance)
+        self.kinds = Kinds(self, client, rng=rng)
         client.add_observer(self)
 
     async def __aenter__(self) -> Self:
@@ -184,9 +184,7 @@ class Cache:
 
     def _start(self, shared: SharedInformer) -> None:
         assert self._group is not None
-        driver = Reflector(
-            self._client, shared, clock=self._clock, chance=self._chance, no_streaming=self._no_streaming
-        )
+        driver = Reflector(self._client, shared, clock=self._clock, rng=self._rng, no_streaming=self._no_streaming)
         shared.reconnect = driver.reconnect
         shared.task = self._group.create_task(driver.run(), name=f"reflector {shared}", context=Context())
         self._adopt(shared.task)

@@ -70,10 +70,10 @@ class _Opener(Protocol):
 class Kinds:
     """Answers which kinds are defined, and tells when that changes. All questions are answered without waiting."""
 
-    def __init__(self, cache: _Opener, client: Client, *, chance: Random) -> None:
+    def __init__(self, cache: _Opener, client: Client, *, rng: Random) -> None:
         self._cache = cache
         self._client = client
-        self._chance = chance
+        self._rng = rng
         self._informer: Informer | None = None
         self._groups: dict[str, _Group] = {}
         self._facts: dict[str, KindState] = {}
@@ -187,7 +187,7 @@ class Kinds:
             while (wanted := self._informer.get(key)) is not None and not self._current(wanted.head):
                 if attempts:
                     ceiling = min(_RETRY_CAP, _RETRY_BASE * 2.0 ** min(attempts - 1, 16))
-                    await asyncio.sleep(ceiling * self._chance.uniform(0.5, 1.0))
+                    await asyncio.sleep(ceiling * self._rng.uniform(0.5, 1.0))
                 attempts += 1
                 try:
                     async with self._few:

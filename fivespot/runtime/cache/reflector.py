@@ -54,13 +54,13 @@ class Reflector:
     """
 
     def __init__(
-        self, client: Client, shared: SharedInformer, *, clock: Clock, chance: Random, no_streaming: set[str]
+        self, client: Client, shared: SharedInformer, *, clock: Clock, rng: Random, no_streaming: set[str]
     ) -> None:
         self._client = client
         self._shared = shared
         self._settings = shared.settings
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._no_streaming = no_streaming
         self._annotations = shared.projection.annotations
         self._burst = YieldBudget(shared.settings.burst_events, shared.settings.burst_seconds)
@@ -78,7 +78,7 @@ class Reflector:
         try:
             while happening is not None:
                 before = course
-                course, effects = step(course, happening, self._settings, self._chance.random())
+                course, effects = step(course, happening, self._settings, self._rng.random())
                 self._note(before, course, happening)
                 happening = None
                 for effect in effects:
@@ -209,7 +209,7 @@ class Reflector:
                 metadata_only=shared.projection.metadata_only,
                 version="" if version is None else str(version),
                 initial_events=version is None,
-                server_timeout=self._chance.uniform(*self._settings.watch_timeout),
+                server_timeout=self._rng.uniform(*self._settings.watch_timeout),
             )
         except WatchEnded as ended:
             return await self._over(ended.reason, ended, opened=False)

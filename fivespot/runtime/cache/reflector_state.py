@@ -297,10 +297,10 @@ _CONNECTION = frozenset({WatchEnd.BROKEN, WatchEnd.IDLE})
 """Ends that say something of the connection only."""
 
 
-def step(course: Course, event: Event, settings: ReflectorSettings, chance: float) -> Transition:
+def step(course: Course, event: Event, settings: ReflectorSettings, rng: float) -> Transition:
     """One transition.
 
-    :param chance: a number in [0, 1) for jitter.
+    :param rng: a number in [0, 1) for jitter.
     :returns: the new course, and what to do in this order; only the last takes time, and what comes of it is the
         next happening. Nothing to do means stopped.
     """
@@ -313,16 +313,16 @@ def step(course: Course, event: Event, settings: ReflectorSettings, chance: floa
         case PageRead() if isinstance(state, Listing):
             return _page(course, state, event)
         case ListFailed() if isinstance(state, Listing):
-            return _list_failed(course, state, event.error, settings, chance)
+            return _list_failed(course, state, event.error, settings, rng)
         case InitialEnd() if isinstance(state, Syncing):
             watching = replace(course, state=Watching(), version=event.version, barren=0, stream_failures=0, misses=0)
             return watching, (Commit(event.version), Follow())
         case StreamStalled() if isinstance(state, Syncing):
             return _list(replace(course, streaming=False))
         case WatchOver() if isinstance(state, Syncing):
-            return _stream_over(course, event, settings, chance)
+            return _stream_over(course, event, settings, rng)
         case WatchOver() if isinstance(state, Watching):
-            return _watch_over(course, event, settings, chance)
+            return _watch_over(course, event, settings, rng)
         case TimerFired() if isinstance(state, BackingOff):
             return _list(course) if state.relist else _watch(course, course.version)
         case KindChanged() if isinstance(state, BackingOff):
@@ -332,7 +332,7 @@ def step(course: Course, event: Event, settings: ReflectorSettings, chance: floa
 
 
 def backoff(
-    count: int, settings: ReflectorSettings, chance: float, *, cap: float, retry_after: float | None = None
+    count: int, settings: ReflectorSettings, rng: float, *, cap: float, retry_after: float | None = None
 ) -> float:
     """Seconds to wait after so many failures: between half and all of a ceiling that doubles up to the cap.
 
@@ -341,10 +341,10 @@ def backoff(
     """
     ceiling = min(cap, settings.backoff_base * 2.0 ** min(count - 1, 64))
     if retry_after is None or retry_after <= 0:
-        return ceiling * (0.5 + chance / 2)
+        return ceiling * (0.5 + rng / 2)
     asked = min(retry_after, settings.retry_after_cap)
     ceiling = min(ceiling, asked * _PATIENCE)
-    return max(ceiling * (0.5 + chance / 2), asked * (1 + chance / 2))
+    return max(ceiling * (0.5 + rng / 2), asked * (1 + rng / 2))
 
 
 def _list(course: Course) -> Transition:
@@ -358,31 +358,31 @@ def _watch(course: Course, version: int) -> Transition:
 
 
 def _rest(
-    course: Course, error: Exception | None, settings: ReflectorSettings, chance: float, *, relist: bool
+    course: Course, error: Exception | None, settings: ReflectorSettings, rng: float, *, relist: bool
 ) -> Transition:
     """Wait after an attempt that the server worked on."""
     served = not isinstance(error, NotFoundError)
     failures = course.failures + 1
     course = replace(course, state=BackingOff(relist or not served, served), failures=failures)
     asked = error.retry_after if isinstance(error, ApiError) else None
-    seconds = backoff(failures, settings, chance, cap=settings.backoff_cap, retry_after=asked)
+    seconds = backoff(failures, settings, rng, cap=settings.backoff_cap, retry_after=asked)
     return course, (Rest(seconds, until_served=not served),)
 
 
-def _relist(course: Course, error: Exception | None, settings: ReflectorSettings, chance: float) -> Transition:
+def _relist(course: Course, error: Exception | None, settings: ReflectorSettings, rng: float) -> Transition:
     """Wait for a list after a watch that cannot be resumed."""
     relists = course.relists + 1
     course = replace(course, state=BackingOff(relist=True), relists=relists, barren=0)
     asked = error.retry_after if isinstance(error, ApiError) else None
-    return course, (Rest(backoff(relists, settings, chance, cap=settings.backoff_cap, retry_after=asked)),)
+    return course, (Rest(backoff(relists, settings, rng, cap=settings.backoff_cap, retry_after=asked)),)
 
 
-def _reconnect(course: Course, settings: ReflectorSettings, chance: float, *, relist: bool) -> Transition:
+def _reconnect(course: Course, settings: ReflectorSettings, rng: float, *, relist: bool) -> Transition:
     """Wait after an attempt that did not reach the server, or that ended early without a refusal."""
     misses = course.misses + 1
     # A server that was away has started anew: what it refused before is not held against it.
     course = replace(course, state=BackingOff(relist), misses=misses, failures=0)
-    return course, (Rest(backoff(misses, settings, chance, cap=settings.connect_cap)),)
+    return course, (Rest(backoff(misses, settings, rng, cap=settings.connect_cap)),)
 
 
 def _unreached(error: Exception) -> bool:
@@ -403,7 +403,7 @@ def _page(course: Course, state: Listing, event: PageRead) -> Transition:
 
 
 def _list_failed(
-    course: Course, state: Listing, error: Exception, settings: ReflectorSettings, chance: float
+    course: Course, state: Listing, error: Exception, settings: ReflectorSettings, rng: float
 ) -> Transition:
     if state.token and isinstance(error, (GoneError, BadRequestError)):
         # The continue token has expired, which happens to a list that is read slowly: begin again, at once the
@@ -412,33 +412,33 @@ def _list_failed(
         if course.restarts == 1:
             return replace(course, state=Listing()), (FetchPage(""),)
     if _unreached(error):
-        return _reconnect(course, settings, chance, relist=True)
-    return _rest(course, error, settings, chance, relist=True)
+        return _reconnect(course, settings, rng, relist=True)
+    return _rest(course, error, settings, rng, relist=True)
 
 
-def _stream_over(course: Course, event: WatchOver, settings: ReflectorSettings, chance: float) -> Transition:
+def _stream_over(course: Course, event: WatchOver, settings: ReflectorSettings, rng: float) -> Transition:
     if isinstance(event.error, _NO_STREAM):
         return _list(replace(course, streaming=False))
     if not event.opened and event.end in _CONNECTION:
-        return _reconnect(course, settings, chance, relist=True)
+        return _reconnect(course, settings, rng, relist=True)
     if event.opened:
         broken = course.stream_failures + 1
         course = replace(course, stream_failures=broken, streaming=course.streaming and broken < settings.stream_tries)
-    return _rest(course, event.error, settings, chance, relist=True)
+    return _rest(course, event.error, settings, rng, relist=True)
 
 
-def _watch_over(course: Course, event: WatchOver, settings: ReflectorSettings, chance: float) -> Transition:
+def _watch_over(course: Course, event: WatchOver, settings: ReflectorSettings, rng: float) -> Transition:
     lost = event.end in {WatchEnd.EXPIRED, WatchEnd.GARBAGE} or isinstance(event.error, _NO_STREAM)
     course = replace(course, version=event.version)
     if event.opened:
         course = _credit(course, event, settings, lost=lost)
     if lost or course.barren >= settings.barren_limit:
-        return _relist(course, event.error, settings, chance)
+        return _relist(course, event.error, settings, rng)
     if event.end is WatchEnd.CLEAN and event.lasted >= settings.short_watch:
         return _watch(course, event.version)
     if event.end is WatchEnd.CLEAN or event.end in _CONNECTION:
-        return _reconnect(course, settings, chance, relist=False)
-    return _rest(course, event.error, settings, chance, relist=False)
+        return _reconnect(course, settings, rng, relist=False)
+    return _rest(course, event.error, settings, rng, relist=False)
 
 
 def _credit(course: Course, event: WatchOver, settings: ReflectorSettings, *, lost: bool) -> Course:

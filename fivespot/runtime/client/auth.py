@@ -129,7 +129,7 @@ class Credentials:
         return self._access or access
 
     async def refused(self, access: Access) -> bool:
-        """Told that the server answered 401 to ``access``; whether trying once more has a chance.
+        """Told that the server answered 401 to ``access``; whether trying once more has a rng.
 
         However many requests are refused at once, one of them loads anew.
         """

@@ -53,7 +53,7 @@ class Client(Reader):
         *,
         field_manager: str = "fivespot",
         clock: Clock,
-        chance: Random,
+        rng: Random,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
         request_limits: Limits = REQUEST_LIMITS,
         watch_limits: Limits = WATCH_LIMITS,
@@ -64,7 +64,7 @@ class Client(Reader):
         sender = Sender(
             transport,
             clock=clock,
-            chance=chance,
+            rng=rng,
             retry=retry,
             observe_request=observe_request,
             tracer=tracer,

@@ -143,7 +143,7 @@ async def connect(
     context: str | None = None,
     user_agent: str,
     clock: Clock,
-    chance: Random,
+    rng: Random,
     offload: Offload,
     field_manager: str = "fivespot",
     observe_request: Callable[[str, int], None] | None = None,
@@ -164,7 +164,7 @@ async def connect(
     if access.anonymous:
         _logger.warning("no credentials are configured, requests are anonymous", source=access.source)
     transport = HttpTransport(credentials, user_agent=user_agent, compress=compress)
-    client = Client(transport, field_manager=field_manager, clock=clock, chance=chance, observe_request=observe_request)
+    client = Client(transport, field_manager=field_manager, clock=clock, rng=rng, observe_request=observe_request)
     return Connection(client, transport, access.namespace, in_cluster, access.server, access.source)
 
 

@@ -42,7 +42,7 @@ class RetryPolicy:
     cap: float = 10.0
     jitter: float = 0.5
 
-    def delay(self, attempt: int, error: FivespotError, chance: Random, repeat: Repeat = Repeat.ALWAYS) -> float | None:
+    def delay(self, attempt: int, error: FivespotError, rng: Random, repeat: Repeat = Repeat.ALWAYS) -> float | None:
         """Seconds until the next attempt, or None to give up.
 
         :param attempt: how often the request has been sent, at least 1.
@@ -55,7 +55,7 @@ class RetryPolicy:
             if asked > self.cap:
                 return None
             wait = max(wait, asked)
-        return wait * (1.0 + self.jitter * chance.random())
+        return wait * (1.0 + self.jitter * rng.random())
 
 
 NO_RETRY = RetryPolicy(attempts=1)

@@ -43,7 +43,7 @@ class Sender:
         transport: Transport,
         *,
         clock: Clock,
-        chance: Random,
+        rng: Random,
         retry: RetryPolicy,
         observe_request: Callable[[str, int], None] | None,
         tracer: Tracer = NULL_TRACER,
@@ -51,7 +51,7 @@ class Sender:
     ) -> None:
         self.transport = transport
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._retry = retry
         self._observe_request = observe_request
         self._tracer = tracer
@@ -90,7 +90,7 @@ class Sender:
             try:
                 return await self.once(request, answers=answers, attempt=attempt)
             except (ApiError, TransportError) as error:
-                pause = self._retry.delay(attempt, error, self._chance, repeat)
+                pause = self._retry.delay(attempt, error, self._rng, repeat)
                 if pause is None:
                     raise
                 _logger.debug("request is sent again", request=request.what, error=str(error), seconds=round(pause, 3))

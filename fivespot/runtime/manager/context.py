@@ -49,7 +49,7 @@ class ManagerContext:
     client: Client
     cache: Cache
     clock: Clock
-    chance: Random
+    rng: Random
     offload: Offload
     metrics: Metrics
     events: EventRecorder
@@ -78,7 +78,7 @@ class ManagerContext:
             name,
             reconciler,
             clock=self.clock,
-            chance=self.chance,
+            rng=self.rng,
             workers=workers,
             timeout=timeout,
             backoff=backoff,

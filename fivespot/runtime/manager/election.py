@@ -99,7 +99,7 @@ class Election:
         settings: ElectionSettings,
         *,
         clock: Clock,
-        chance: Random,
+        rng: Random,
         grace: float = 30.0,
         on_change: Callable[[bool], None] = lambda leading: None,
         on_silence: Callable[[], None] = lambda: None,
@@ -108,7 +108,7 @@ class Election:
         self._settings = settings
         self._timings = settings.timings
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._grace = grace
         self._on_change = on_change
         self._on_silence = on_silence
@@ -173,7 +173,7 @@ class Election:
                 self._failed("the lease could not be taken", error)
             except _EXPECTED as error:
                 self._failed("the lease cannot be read or taken", error)
-            await asyncio.sleep(self._timings.retry_period * (1 + self._timings.jitter * self._chance.random()))
+            await asyncio.sleep(self._timings.retry_period * (1 + self._timings.jitter * self._rng.random()))
 
     async def _read(self) -> None:
         try:

@@ -31,7 +31,7 @@ def assemble(
     *,
     name: str,
     clock: Clock,
-    chance: Random,
+    rng: Random,
     offload: Offload,
     controllers: ControllerSettings,
     settings: ManagerSettings | None = None,
@@ -61,7 +61,7 @@ def assemble(
         transport,
         field_manager=name,
         clock=clock,
-        chance=chance,
+        rng=rng,
         watch_limits=watch_limits,
         observe_request=observe,
         tracer=tracer,
@@ -69,9 +69,9 @@ def assemble(
     )
     context = ManagerContext(
         client=client,
-        cache=Cache(client, clock=clock, chance=chance, namespaces=controllers.namespaces, settings=reflector),
+        cache=Cache(client, clock=clock, rng=rng, namespaces=controllers.namespaces, settings=reflector),
         clock=clock,
-        chance=chance,
+        rng=rng,
         offload=offload,
         metrics=metrics,
         events=EventRecorder(
@@ -79,7 +79,7 @@ def assemble(
             controller=name,
             instance=controllers.instance,
             clock=clock,
-            chance=chance,
+            rng=rng,
             metrics=metrics,
         ),
         settings=controllers,
@@ -124,9 +124,9 @@ async def open_manager(
         (:func:`~fivespot.runtime.telemetry.tracer_from`).
     :raises ConfigError: in one line, which file or credential cannot be used and why.
     """
-    clock, chance, offload = SystemClock(), system_random(), ThreadOffload()
+    clock, rng, offload = SystemClock(), system_random(), ThreadOffload()
     connection = await connect(
-        kubeconfig=kubeconfig, context=context, user_agent=name, clock=clock, chance=chance, offload=offload
+        kubeconfig=kubeconfig, context=context, user_agent=name, clock=clock, rng=rng, offload=offload
     )
     try:
         chosen = tuple(namespaces) if namespaces is not None else None
@@ -134,7 +134,7 @@ async def open_manager(
             connection,
             name=name,
             clock=clock,
-            chance=chance,
+            rng=rng,
             offload=offload,
             controllers=ControllerSettings(namespaces=chosen, instance=platform.node()),
             settings=settings,

@@ -107,7 +107,7 @@ class Manager:
                 context.client,
                 self.settings.election,
                 clock=context.clock,
-                chance=context.chance,
+                rng=context.rng,
                 # Before the manager's own grace is over, so that the error names what did not stop.
                 grace=self.settings.grace * 0.8,
                 on_change=self._leads,

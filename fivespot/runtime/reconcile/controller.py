@@ -90,7 +90,7 @@ class Controller:
         reconciler: Reconciler,
         *,
         clock: Clock,
-        chance: Random,
+        rng: Random,
         workers: int = 8,
         timeout: float = 120.0,
         backoff: Backoff | None = None,
@@ -103,10 +103,10 @@ class Controller:
             raise ValueError(f"controller {name} needs at least one worker and a time limit above zero")
         self.name = name
         self.workers = workers
-        self.queue: WorkQueue[Key] = WorkQueue(name, clock=clock, chance=chance, backoff=backoff, metrics=queue_metrics)
+        self.queue: WorkQueue[Key] = WorkQueue(name, clock=clock, rng=rng, backoff=backoff, metrics=queue_metrics)
         self._reconciler = reconciler
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._timeout = timeout
         self._priority = priority
         self._metrics = metrics
@@ -280,7 +280,7 @@ class Controller:
 
     async def _run(self, key: Key) -> None:
         # Bound to the worker's own context until its next run; whatever the run starts inherits it.
-        run_id = new_reconcile_id(self._chance)
+        run_id = new_reconcile_id(self._rng)
         reconcile_id.set(run_id)
         structlog.contextvars.bind_contextvars(namespace=key.namespace, name=key.name, reconcile_id=run_id)
         metrics = self._metrics

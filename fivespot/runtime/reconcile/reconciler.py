@@ -51,6 +51,6 @@ reconcile_id: ContextVar[str] = ContextVar("reconcile_id", default="")
 inherit it."""
 
 
-def new_reconcile_id(chance: Random) -> str:
+def new_reconcile_id(rng: Random) -> str:
     """13 hexadecimal digits: unlikely to repeat within the time that logs are kept."""
-    return f"{int(chance.random() * (1 << 52)):013x}"
+    return f"{int(rng.random() * (1 << 52)):013x}"

@@ -77,7 +77,7 @@ class EventRecorder:
         controller: str,
         instance: str,
         clock: Clock,
-        chance: Random,
+        rng: Random,
         metrics: Metrics,
         limits: EventLimits | None = None,
     ) -> None:
@@ -85,7 +85,7 @@ class EventRecorder:
         self._controller = controller
         self._instance = instance or "unknown"
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._correlator = Correlator(limits or EventLimits())
         self._wake = asyncio.Event()
         self._settled = asyncio.Event()
@@ -130,7 +130,7 @@ class EventRecorder:
                 writers.create_task(self._write_all(), name=f"events/{number}")
 
     async def flush(self, limit: float) -> None:
-        """Give events that the server has not heard of yet a chance, for at most ``limit`` seconds."""
+        """Try to write the pending events, for at most ``limit`` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit):
                 while self._client is not None and self._correlator.unwritten:
@@ -205,7 +205,7 @@ class EventRecorder:
 
     def _retry(self, record: EventRecord, error: ApiError | TransportError) -> None:
         asked = getattr(error, "retry_after", None)
-        delay = max(_FIRST_RETRY * 2**record.attempts * (1 + self._chance.random()), asked or 0.0)
+        delay = max(_FIRST_RETRY * 2**record.attempts * (1 + self._rng.random()), asked or 0.0)
         if not self._correlator.failed(record, self._clock.monotonic(), delay):
             self._drop("failed", record.event, error)
 
@@ -232,4 +232,4 @@ class EventRecorder:
     def _unique(self) -> str:
         """Wall-clock microseconds and 32 random bits: two processes that write about one object do not meet."""
         micros = int(self._clock.now().timestamp() * 1_000_000)
-        return f"{micros:x}{int(self._chance.random() * 2**32):08x}"
+        return f"{micros:x}{int(self._rng.random() * 2**32):08x}"

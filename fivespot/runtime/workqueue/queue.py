@@ -94,7 +94,7 @@ class WorkQueue(Generic[K]):
 
     :param name: label of metrics and logs.
     :param clock: its monotonic clock must be the running loop's, as timers are.
-    :param chance: for the jitter of the back-off.
+    :param rng: for the jitter of the back-off.
     :param turn: groups keys that share one place in the rotation.
     """
 
@@ -103,14 +103,14 @@ class WorkQueue(Generic[K]):
         name: str,
         *,
         clock: Clock,
-        chance: Random,
+        rng: Random,
         backoff: Backoff | None = None,
         turn: Callable[[K], Hashable] = by_namespace,
         metrics: QueueMetrics | None = None,
     ) -> None:
         self.name = name
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._backoff = backoff or Backoff()
         self._turn = turn
         self._metrics = metrics
@@ -259,7 +259,7 @@ class WorkQueue(Generic[K]):
         return self._core.snapshot(self._clock.monotonic())
 
     def _wait(self, failures: int, at_least: float, unreached: bool) -> float:
-        wait = self._backoff.delay(failures, self._chance, unreached=unreached)
+        wait = self._backoff.delay(failures, self._rng, unreached=unreached)
         return max(wait, min(at_least, self._backoff.cap))
 
     def _wake(self) -> None:

@@ -116,7 +116,7 @@ class EmbeddedCluster:
         self._stride = stride
         self.clock: Clock = clock or LoopClock(start)
         self._start = start
-        self.chance: Random = system_random(seed)
+        self.rng: Random = system_random(seed)
         self.faults = Faults(seed=seed)
         # The script stands before the server, not in it: what the test itself asks for is no part of what goes wrong.
         self.server = ApiServer(clock=self.clock, seed=seed, window=window, bookmarks=stride)
@@ -127,7 +127,7 @@ class EmbeddedCluster:
     async def __aenter__(self) -> Self:
         await self.server.__aenter__()
         transport = ServerTransport(self.server.handle)
-        self.client = Client(transport, field_manager="test", clock=self.clock, chance=self.chance)
+        self.client = Client(transport, field_manager="test", clock=self.clock, rng=self.rng)
         return self
 
     async def __aexit__(
@@ -147,7 +147,7 @@ class EmbeddedCluster:
     def connect(self, user_agent: str = "fivespot-testing") -> Connection:
         """A connection of its own, which the fault script applies to; closed with the cluster."""
         transport = ServerTransport(self._scripted, user_agent=user_agent)
-        client = Client(transport, field_manager=user_agent, clock=self.clock, chance=self.chance)
+        client = Client(transport, field_manager=user_agent, clock=self.clock, rng=self.rng)
         connection = Connection(client, transport, "default", False, "in-process", "the embedded API server")
         self._connections.append(connection)
         return connection
@@ -190,7 +190,7 @@ class EmbeddedCluster:
             self.connect(name),
             name=name,
             clock=self.clock,
-            chance=self.chance,
+            rng=self.rng,
             offload=InlineOffload(),
             controllers=controllers or ControllerSettings(instance=name),
             settings=settings or ManagerSettings(look_interval=self._stride / 4),

@@ -69,20 +69,20 @@ class ProviderConformance:
         """The outcome of the one run."""
 
         async def run() -> ConformanceReport:
-            clock, chance = SystemClock(), system_random()
+            clock, rng = SystemClock(), system_random()
             connection = await connect(
                 kubeconfig=conformance_kubeconfig,
                 user_agent="fivespot-conformance",
                 field_manager="fivespot-conformance",
                 clock=clock,
-                chance=chance,
+                rng=rng,
                 offload=ThreadOffload(),
             )
             check = partial(
                 check_provider,
                 client=connection.client,
                 clock=clock,
-                chance=chance,
+                rng=rng,
                 namespace=cls.namespace,
                 timing=cls.timing,
                 skip=cls.skip,

@@ -48,7 +48,7 @@ async def check_provider(
     client: Client,
     *,
     clock: Clock,
-    chance: Random,
+    rng: Random,
     namespace: str | None = None,
     timing: Timing = Timing(),  # noqa: B008 - frozen
     skip: Collection[str] = (),
@@ -80,7 +80,7 @@ async def check_provider(
         return _hopeless(subject.kind, str(error), clock.monotonic() - begun)
     if not resource.namespaced:
         return _hopeless(subject.kind, f"{resource.kind} is cluster-scoped", clock.monotonic() - begun)
-    suffix = "".join(_LETTERS[int(chance.random() * len(_LETTERS))] for _ in range(5))
+    suffix = "".join(_LETTERS[int(rng.random() * len(_LETTERS))] for _ in range(5))
     try:
         async with asyncio.timeout(timing.total + _CLEAN_UP * 2):
             results = await _in_namespace(subject, client, resource, clock, timing, suffix, namespace, left_out)

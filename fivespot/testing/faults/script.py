@@ -67,7 +67,7 @@ class Rule:
     :param name: of the object.
     :param nth: only the nth request that matches, counted from 1.
     :param times: only the first so many that match.
-    :param probability: of each that matches, by the script's source of chance.
+    :param probability: of each that matches, by the script's source of rng.
     """
 
     fault: Fault
@@ -105,7 +105,7 @@ class Faults:
     def __init__(self, *rules: Rule, seed: int = 0) -> None:
         self._rules: list[Rule] = []
         self._counts: list[int] = []
-        self._chance = Random(seed)  # noqa: S311 - which requests fail is no secret
+        self._rng = Random(seed)  # noqa: S311 - which requests fail is no secret
         self.happened: list[Matched] = []
         self.add(*rules)
 
@@ -144,7 +144,7 @@ class Faults:
                 continue
             if rule.times and count > rule.times:
                 continue
-            if rule.probability < 1.0 and self._chance.random() >= rule.probability:
+            if rule.probability < 1.0 and self._rng.random() >= rule.probability:
                 continue
             return rule.fault
         return None

@@ -230,15 +230,15 @@ async def in_flight(requests: Iterable[Awaitable[object]]) -> None:
 @asynccontextmanager
 async def administrator(plane: ControlPlane) -> AsyncIterator[Client]:
     """The runtime's own client: what a status costs beyond a patch is then the provider's."""
-    clock, chance = SystemClock(), system_random()
+    clock, rng = SystemClock(), system_random()
     connection = await connect(
         kubeconfig=str(plane.admin_kubeconfig),
         user_agent="fivespot-tests",
         clock=clock,
-        chance=chance,
+        rng=rng,
         offload=ThreadOffload(),
     )
     try:
-        yield Client(connection.transport, field_manager="bare", clock=clock, chance=chance)
+        yield Client(connection.transport, field_manager="bare", clock=clock, rng=rng)
     finally:
         await connection.close()

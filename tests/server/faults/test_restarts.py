@@ -56,7 +56,7 @@ class Churn:
     def __init__(self, provider: ProviderKind, namespaces: dict[str, bool], seed: int) -> None:
         self._first = namespaces
         self._provider = provider
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work, name="churn", daemon=True)
         self.last = dict(namespaces)
@@ -81,8 +81,8 @@ class Churn:
         return False
 
     def _work(self) -> None:
-        while not self._stop.wait(self._chance.uniform(0.2, 0.8)):
-            namespace = self._chance.choice(list(self.last))
+        while not self._stop.wait(self._rng.uniform(0.2, 0.8)):
+            namespace = self._rng.choice(list(self.last))
             active = not self.last[namespace]
             # A server that is away hears of it later, or not at all.
             if self._tell(namespace, active):
@@ -127,7 +127,7 @@ def reads(process: ManagerProcess) -> bool:
     return True
 
 
-def restart(plane: ControlPlane, chance: random.Random) -> float:
+def restart(plane: ControlPlane, rng: random.Random) -> float:
     """Kill the API server, at times leave it away for a moment, and start it again; seconds until it answers.
 
     Answering is enough: until it is ready by its own standards takes long on a busy machine, and the next kill is to
@@ -135,7 +135,7 @@ def restart(plane: ControlPlane, chance: random.Random) -> float:
     """
     began = time.monotonic()
     plane.kill_apiserver()
-    time.sleep(chance.choice([0.0, 0.0, 1.5]))
+    time.sleep(rng.choice([0.0, 0.0, 1.5]))
     plane.start_apiserver()
 
     def answers() -> bool:
@@ -180,7 +180,7 @@ def test_servers_killed_again_and_again_under_churn_lose_nothing_and_leave_nothi
     active = {stays_on: True, stays_off: False} | {name: number % 2 == 0 for number, name in enumerate(changing)}
     for namespace in names:
         provider.create(namespace, active=active[namespace])
-    chance = random.Random(20261130)
+    rng = random.Random(20261130)
     with ManagerProcess(plane) as process:
         spec = {"schedule": provider.reference(), "gracefulShutdownTimeout": "0s"}
         plane.api.create_many(machine(f"m{n}", namespace, **spec) for namespace in names for n in range(EACH))
@@ -196,13 +196,13 @@ def test_servers_killed_again_and_again_under_churn_lose_nothing_and_leave_nothi
         interrupted = 0
         for _ in range(RESTARTS):
             before = plane.audit_log.mark()
-            took.append(restart(plane, chance))
+            took.append(restart(plane, rng))
             if len(took) == 2:
                 plane.kill_etcd()
                 time.sleep(1)
                 plane.start_etcd()
             interrupted += works(plane, before, WORK_SECONDS if interrupted else FIRST_SECONDS)
-            time.sleep(chance.uniform(0.0, 0.5))
+            time.sleep(rng.uniform(0.0, 0.5))
         restarted = time.monotonic()
         eventually(lambda: ready(plane), READY_SECONDS, poll=0.2, what="the API server is ready")
         was_ready = time.monotonic()

@@ -136,7 +136,7 @@ class EmbeddedManager:
             replace(self._options, controllers=others),
             cluster.connect(AGENT),
             clock=self._clock,
-            chance=cluster.chance,
+            rng=cluster.rng,
             offload=InlineOffload(),
         )
         if others != self._options.controllers:

@@ -47,7 +47,7 @@ def build(*, in_cluster: bool = False, **changes: Any) -> tuple[Manager, Scripte
         dataclasses.replace(OPTIONS, **changes),
         connection(transport, in_cluster=in_cluster),
         clock=LoopClock(datetime(2026, 3, 1, tzinfo=UTC)),
-        chance=random.Random(1),
+        rng=random.Random(1),
         offload=InlineOffload(),
     )
     return manager, transport

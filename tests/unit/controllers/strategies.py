@@ -46,7 +46,7 @@ from unit.controllers.build import (
 )
 
 T = TypeVar("T")
-_chance = random.Random(20261130)
+_rng = random.Random(20261130)
 _SIZE = 400
 
 # Offsets meet the limits of the contract (grace, 10 and 20 min, a step of the clock) to the second, or miss them.
@@ -55,11 +55,11 @@ _GARBAGE = ("", "soon", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z")
 
 
 def _one(*values: T) -> T:
-    return _chance.choice(values)
+    return _rng.choice(values)
 
 
 def _maybe(likely: float = 0.5) -> bool:
-    return _chance.random() < likely
+    return _rng.random() < likely
 
 
 def _stamp() -> str:
@@ -186,7 +186,7 @@ def _status() -> StatusMemory:
         shutdownRequestedTime=_stamp,
         lastScheduledTime=lambda: rfc3339(NOW),
         replacements=lambda: {"count": _one(0, 1, 2, 40), "lastTime": _stamp(), "uid": _one("m-0", "m-1")},
-        conditions=lambda: [_condition(type_) for type_ in _chance.sample(_TYPES, _one(0, 2, 4))],
+        conditions=lambda: [_condition(type_) for type_ in _rng.sample(_TYPES, _one(0, 2, 4))],
     )
     return memory(stored)
 

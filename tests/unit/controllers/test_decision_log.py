@@ -69,7 +69,7 @@ class OneReport:
         context = SimpleNamespace(
             client=client,
             clock=LoopClock(NOW),
-            chance=random.Random(1),
+            rng=random.Random(1),
             settings=controller_settings,
             events=SimpleNamespace(event=lambda *_, **__: None),
             plans=PlanBook(),
@@ -98,7 +98,7 @@ async def lines_of(
         # A logger that was used keeps the configuration that it had then.
         setattr(module, "_log", structlog.get_logger("fivespot.test"))  # noqa: B010 - mypy knows no private name here
     reconciler = OneReport(ControllerSettings(dry_run=dry_run), Client(error), *snapshots)
-    controller = Controller(CONTROLLER, reconciler, clock=LoopClock(NOW), chance=random.Random(1), workers=1)
+    controller = Controller(CONTROLLER, reconciler, clock=LoopClock(NOW), rng=random.Random(1), workers=1)
     # One run after the other, each with an identity of its own, without what else a controller does.
     structlog.contextvars.bind_contextvars(controller=CONTROLLER)
     for _ in snapshots:

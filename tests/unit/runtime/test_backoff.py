@@ -37,8 +37,8 @@ def test_waits_double_up_to_the_cap_like_client_go() -> None:
 
 def test_jitter_spreads_waits_over_its_whole_range() -> None:
     """kube-rs/kube#1897: a jitter option without effect went unnoticed for years."""
-    chance = random.Random(7)
-    waits = [Backoff(base=1, jitter=0.4).delay(3, chance) for _ in range(4000)]
+    rng = random.Random(7)
+    waits = [Backoff(base=1, jitter=0.4).delay(3, rng) for _ in range(4000)]
     assert min(waits) == pytest.approx(4 * 0.6, rel=0.01)
     assert max(waits) == pytest.approx(4.0, rel=0.01)
     assert statistics.mean(waits) == pytest.approx(4 * 0.8, rel=0.02)

@@ -152,24 +152,22 @@ def _merged(old: Json, change: Json) -> Json:
 @asynccontextmanager
 async def on_stage(stage: Stage, *providers: Provider[Any], dry_run: bool = False) -> AsyncIterator[ManagerContext]:
     """Controllers of the providers, running until the block is left; may be entered again, as after a restart."""
-    chance = random.Random(1)
-    client = Client(stage, field_manager="test", clock=stage.clock, chance=chance)
+    rng = random.Random(1)
+    client = Client(stage, field_manager="test", clock=stage.clock, rng=rng)
     for provider in providers:
         if provider.resource.collection_path() not in stage.objects:
             stage.serve(provider.resource)
     metrics = Metrics(process=False)
     stage.metrics = metrics
-    async with Cache(client, clock=stage.clock, chance=chance, settings=ReflectorSettings(streaming=False)) as cache:
+    async with Cache(client, clock=stage.clock, rng=rng, settings=ReflectorSettings(streaming=False)) as cache:
         context = ManagerContext(
             client=client,
             cache=cache,
             clock=stage.clock,
-            chance=chance,
+            rng=rng,
             offload=InlineOffload(),
             metrics=metrics,
-            events=EventRecorder(
-                client, controller="test", instance="i", clock=stage.clock, chance=chance, metrics=metrics
-            ),
+            events=EventRecorder(client, controller="test", instance="i", clock=stage.clock, rng=rng, metrics=metrics),
             settings=ControllerSettings(dry_run=dry_run),
         )
         async with asyncio.TaskGroup() as group:

@@ -426,7 +426,7 @@ def make_client(server: Server, *, idle: float = 90.0) -> Client:
     return Client(
         server,
         clock=SystemClock(),
-        chance=random.Random(1),
+        rng=random.Random(1),
         watch_limits=Limits(connect=10.0, read=idle, total=None),
     )
 
@@ -434,7 +434,7 @@ def make_client(server: Server, *, idle: float = 90.0) -> Client:
 def make_cache(
     client: Client, settings: ReflectorSettings = PAGED, *, seed: int = 1, namespaces: list[str] | None = None
 ) -> Cache:
-    return Cache(client, clock=SystemClock(), chance=random.Random(seed), namespaces=namespaces, settings=settings)
+    return Cache(client, clock=SystemClock(), rng=random.Random(seed), namespaces=namespaces, settings=settings)
 
 
 class Recorder:

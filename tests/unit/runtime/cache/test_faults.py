@@ -445,22 +445,22 @@ async def test_a_long_burst_does_not_starve_other_tasks(server: Server) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 async def test_after_any_run_of_faults_the_store_is_what_the_server_is(seed: int) -> None:
-    chance = random.Random(seed)
-    server = Server(streaming=chance.random() < 0.7)
+    rng = random.Random(seed)
+    server = Server(streaming=rng.random() < 0.7)
     faulty: list[Response | TransportError | bytes] = [
         failing(500), failing(429, **{"retry-after": "3"}), failing(410, "Expired"), failing(403), TEXT_404,
         ConnectError("refused"), b"", b"{", encode(status(410, "Expired")), b'{"type":"ADDED","object":{}}',
     ]  # fmt: skip
-    settings = replace(STREAMING if chance.random() < 0.5 else PAGED, page_size=2, burst_events=3)
+    settings = replace(STREAMING if rng.random() < 0.5 else PAGED, page_size=2, burst_events=3)
     client = make_client(server)
     server.put(WIDGETS, "n0")
     async with make_cache(client, settings, seed=seed) as cache:
         informer, seen = cache.informer(WIDGETS), Recorder()
         informer.subscribe(seen)
         for _ in range(150):
-            name = f"n{chance.randrange(6)}"
+            name = f"n{rng.randrange(6)}"
             stored = server.objects[WIDGETS.collection_path()]
-            match chance.randrange(9):
+            match rng.randrange(9):
                 case 0 | 1 | 2:
                     server.put(WIDGETS, name)
                 case 3:
@@ -475,16 +475,16 @@ async def test_after_any_run_of_faults_the_store_is_what_the_server_is(seed: int
                             await client.delete(WIDGETS, held.key, uid=held.head.uid)
                             assert informer.get(held.key) is None
                 case 5:
-                    server.cut(chance.choice([None, BrokenStreamError("cut")]))
+                    server.cut(rng.choice([None, BrokenStreamError("cut")]))
                 case 6:
                     server.lagging = not server.lagging
                     server.catch_up()
                 case 7:
-                    answer = chance.choice(faulty)
-                    server.fault_while(lambda request: request.method == "GET", answer, times=chance.randrange(1, 4))
+                    answer = rng.choice(faulty)
+                    server.fault_while(lambda request: request.method == "GET", answer, times=rng.randrange(1, 4))
                 case 8:
                     server.compact()
-            await asyncio.sleep(chance.choice([0, 0, 0.1, 1.0, 5.0]))
+            await asyncio.sleep(rng.choice([0, 0, 0.1, 1.0, 5.0]))
         server.faults.clear()
         server.lagging = False
         server.catch_up()

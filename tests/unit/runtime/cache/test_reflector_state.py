@@ -42,8 +42,8 @@ from fivespot.runtime.errors import BrokenStreamError, ConnectError, DeadlineErr
 SETTINGS = ReflectorSettings()
 
 
-def take_step(course: Course, happening: Event, chance: float = 0.5) -> tuple[Course, tuple[Effect, ...]]:
-    return step(course, happening, SETTINGS, chance)
+def take_step(course: Course, happening: Event, rng: float = 0.5) -> tuple[Course, tuple[Effect, ...]]:
+    return step(course, happening, SETTINGS, rng)
 
 
 def refusal(code: int, reason: str = "", retry_after: float | None = None) -> Exception:
@@ -198,7 +198,7 @@ UNAVAILABLE = refusal(503)
 def test_a_connection_that_cannot_be_made_is_tried_again_within_seconds_however_long_it_lasts(end: WatchEnd) -> None:
     course, waits = WATCHING, []
     for _ in range(40):
-        course, effects = take_step(course, over(end, ConnectError("refused"), lasted=0), chance=0.999)
+        course, effects = take_step(course, over(end, ConnectError("refused"), lasted=0), rng=0.999)
         waits.append(rest(effects))
         course, _ = take_step(course, TimerFired())
     assert waits == sorted(waits), "slower and slower"
@@ -220,7 +220,7 @@ def test_a_list_that_does_not_reach_the_server_is_tried_again_within_seconds_too
 def test_what_costs_the_server_work_is_repeated_ever_more_slowly(error: Exception) -> None:
     course, _ = take_step(Course(streaming=False), Begin())
     for _ in range(40):
-        course, effects = take_step(course, ListFailed(error), chance=0.999)
+        course, effects = take_step(course, ListFailed(error), rng=0.999)
         course, _ = take_step(course, TimerFired())
     assert rest(effects) > SETTINGS.backoff_cap * 0.9
 
@@ -252,11 +252,11 @@ def test_a_server_that_restarts_again_and_again_is_found_within_a_second_of_ever
     course = WATCHING
     for _ in range(10):
         # It runs for a while, goes, refuses connections, and comes back with refusals until it is ready.
-        course, effects = take_step(course, over(WatchEnd.BROKEN, lasted=3.0), chance=0.999)
+        course, effects = take_step(course, over(WatchEnd.BROKEN, lasted=3.0), rng=0.999)
         for error in (ConnectError("refused"), ConnectError("refused"), UNAVAILABLE, UNAVAILABLE):
             course, _ = take_step(course, TimerFired())
             end = WatchEnd.REFUSED if error is UNAVAILABLE else WatchEnd.BROKEN
-            course, effects = take_step(course, over(end, error, lasted=0), chance=0.999)
+            course, effects = take_step(course, over(end, error, lasted=0), rng=0.999)
             assert rest(effects) <= 1.0
         course, _ = take_step(course, TimerFired())
 
@@ -267,7 +267,7 @@ def test_refusals_of_a_server_that_goes_away_before_it_lets_us_watch_do_not_add_
         course, _ = take_step(course, over(WatchEnd.BROKEN, ConnectError("refused"), lasted=0))
         for _ in range(3):
             course, _ = take_step(course, TimerFired())
-            course, effects = take_step(course, over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0), chance=0.999)
+            course, effects = take_step(course, over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0), rng=0.999)
             assert rest(effects) <= 1.0
         course, _ = take_step(course, TimerFired())
 
@@ -286,7 +286,7 @@ def test_a_watch_that_lasted_forgets_earlier_failures(end: WatchEnd) -> None:
 def test_watches_that_break_at_once_are_not_opened_in_a_hot_loop() -> None:
     course = WATCHING
     for _ in range(40):
-        course, effects = take_step(course, over(WatchEnd.BROKEN, received=0, lasted=0.01), chance=0.999)
+        course, effects = take_step(course, over(WatchEnd.BROKEN, received=0, lasted=0.01), rng=0.999)
         course, _ = take_step(replace(course, barren=0), TimerFired())
     assert rest(effects) > SETTINGS.connect_cap * 0.9
 
@@ -309,7 +309,7 @@ def test_watches_that_lead_to_a_list_again_and_again_slow_down_unless_they_last_
 def test_a_server_that_ends_every_watch_at_once_is_listed_ever_more_seldom(end: WatchEnd) -> None:
     course, waits = WATCHING, []
     for _ in range(60):
-        course, effects = take_step(course, over(end, received=0, lasted=0.1), chance=0.999)
+        course, effects = take_step(course, over(end, received=0, lasted=0.1), rng=0.999)
         if isinstance(course.state, BackingOff) and course.state.relist:
             waits.append(rest(effects))
             course, _ = take_step(course, TimerFired())
@@ -329,10 +329,10 @@ def test_a_server_that_closes_watches_while_it_starts_is_read_within_seconds_aft
         refused = (over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0),) * 3
         expired = over(WatchEnd.EXPIRED, received=0, lasted=0.01)
         for each in (*refused, expired):
-            course, effects = take_step(replace(course, state=Watching()), each, chance=0.999)
+            course, effects = take_step(replace(course, state=Watching()), each, rng=0.999)
             assert rest(effects) <= SETTINGS.connect_cap
         course, _ = take_step(replace(course, state=Listing()), PageRead(80, ""))
-        course, effects = take_step(course, over(WatchEnd.CLEAN, received=0, lasted=0.2), chance=0.999)
+        course, effects = take_step(course, over(WatchEnd.CLEAN, received=0, lasted=0.2), rng=0.999)
         assert rest(effects) <= SETTINGS.connect_cap
         course, _ = take_step(course, TimerFired())
 
@@ -352,30 +352,30 @@ CAPS = st.sampled_from([SETTINGS.backoff_cap, SETTINGS.connect_cap])
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True), CAPS)
-def test_back_off_stays_between_half_and_all_of_its_ceiling(count: int, chance: float, cap: float) -> None:
+def test_back_off_stays_between_half_and_all_of_its_ceiling(count: int, rng: float, cap: float) -> None:
     ceiling = min(cap, SETTINGS.backoff_base * 2 ** min(count - 1, 64))
-    assert ceiling / 2 <= backoff(count, SETTINGS, chance, cap=cap) <= ceiling
+    assert ceiling / 2 <= backoff(count, SETTINGS, rng, cap=cap) <= ceiling
 
 
 @given(st.floats(0.001, 10_000), st.floats(0, 1, exclude_max=True))
-def test_no_request_comes_before_the_server_wants_it(asked: float, chance: float) -> None:
+def test_no_request_comes_before_the_server_wants_it(asked: float, rng: float) -> None:
     """kube-rs#717: Retry-After is a floor; but a hostile one does not stop us for ever."""
-    wait = backoff(1, SETTINGS, chance, cap=SETTINGS.backoff_cap, retry_after=asked)
+    wait = backoff(1, SETTINGS, rng, cap=SETTINGS.backoff_cap, retry_after=asked)
     assert min(asked, SETTINGS.retry_after_cap) <= wait <= SETTINGS.retry_after_cap * 1.5
 
 
 @given(st.integers(1, 100), st.floats(0.001, 10), st.floats(0, 1, exclude_max=True))
-def test_a_server_that_says_when_to_come_back_is_taken_at_its_word(count: int, asked: float, chance: float) -> None:
+def test_a_server_that_says_when_to_come_back_is_taken_at_its_word(count: int, asked: float, rng: float) -> None:
     """ "storage is (re)initializing", says a server that starts, again and again, and asks for a second each time."""
-    assert backoff(count, SETTINGS, chance, cap=SETTINGS.backoff_cap, retry_after=asked) <= 4 * asked
+    assert backoff(count, SETTINGS, rng, cap=SETTINGS.backoff_cap, retry_after=asked) <= 4 * asked
 
 
 @pytest.mark.parametrize("cap", [SETTINGS.backoff_cap, SETTINGS.connect_cap])
 @pytest.mark.parametrize("retry_after", [None, 7.0])
 def test_a_crowd_of_informers_does_not_come_back_together(retry_after: float | None, cap: float) -> None:
     """kube-rs#1897: jitter that is really used, shown by its distribution."""
-    chance = random.Random(3)
-    waits = sorted(backoff(6, SETTINGS, chance.random(), cap=cap, retry_after=retry_after) for _ in range(600))
+    rng = random.Random(3)
+    waits = sorted(backoff(6, SETTINGS, rng.random(), cap=cap, retry_after=retry_after) for _ in range(600))
     spread = waits[-1] - waits[0]
     assert spread > 0.4 * waits[-1] * (1 if retry_after is None else 0.7)
     tenths = [sum(1 for wait in waits if waits[0] + spread * i / 10 <= wait) for i in range(10)]

@@ -9,7 +9,7 @@ import pytest
 
 from fivespot.runtime.client import Client, Connection, HttpTransport, Request, Response
 from fivespot.runtime.errors import ConfigError, ConnectError, TransportError
-from support.wire import FixedChance, ManualClock
+from support.wire import FixedRandom, ManualClock
 
 
 class ScriptedTransport:
@@ -27,7 +27,7 @@ class ScriptedTransport:
 
 
 def connection(transport: ScriptedTransport) -> Connection:
-    client = Client(cast("Any", transport), clock=ManualClock(), chance=FixedChance())
+    client = Client(cast("Any", transport), clock=ManualClock(), rng=FixedRandom())
     http = cast("HttpTransport", transport)
     return Connection(client, http, "default", False, "https://api:6443", "kubeconfig k")
 

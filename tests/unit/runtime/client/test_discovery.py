@@ -10,7 +10,7 @@ import pytest
 from fivespot.runtime.client import Client, Discovery
 from fivespot.runtime.errors import ForbiddenError, KindNotServedError, ProtocolError
 from fivespot.runtime.objects import GroupKind, Resource
-from support.wire import FakeTransport, FixedChance, ManualClock, Step, answer, status_body
+from support.wire import FakeTransport, FixedRandom, ManualClock, Step, answer, status_body
 
 GROUP = "x.example"
 MACHINE = GroupKind(GROUP, "Machine")
@@ -36,7 +36,7 @@ NOT_FOUND = answer("404 page not found\n", 404)
 
 def make(*steps: Step) -> tuple[Discovery, FakeTransport, ManualClock]:
     transport, clock = FakeTransport(*steps), ManualClock()
-    return Discovery(Client(transport, clock=clock, chance=FixedChance())), transport, clock
+    return Discovery(Client(transport, clock=clock, rng=FixedRandom())), transport, clock
 
 
 async def test_plural_and_scope_come_from_the_server_and_the_order_of_versions_too() -> None:

@@ -29,7 +29,7 @@ from fivespot.runtime.errors import (
     TransportError,
 )
 from fivespot.runtime.objects import Key, Resource
-from support.wire import Exchange, FixedChance, ManualClock, Responder, WireServer, serving, status_body
+from support.wire import Exchange, FixedRandom, ManualClock, Responder, WireServer, serving, status_body
 
 PODS = Resource("", "v1", "pods", "Pod")
 LIMITS = Limits(connect=5, read=5, total=10)
@@ -67,11 +67,11 @@ def request(method: str = "GET", *, limits: Limits = LIMITS, body: bytes | None 
 
 
 def client_on(transport: HttpTransport) -> Client:
-    return Client(transport, clock=ManualClock(), chance=FixedChance())
+    return Client(transport, clock=ManualClock(), rng=FixedRandom())
 
 
 async def open_watch(transport: HttpTransport, idle: float = 5) -> Watch:
-    client = Client(transport, clock=ManualClock(), chance=FixedChance(), watch_limits=Limits(5, idle, None))
+    client = Client(transport, clock=ManualClock(), rng=FixedRandom(), watch_limits=Limits(5, idle, None))
     return await client.watch(PODS, version="1", server_timeout=60)
 
 

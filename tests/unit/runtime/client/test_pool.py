@@ -17,7 +17,7 @@ from fivespot.runtime.client.auth import Access, Credentials
 from fivespot.runtime.clock import InlineOffload
 from fivespot.runtime.errors import DeadlineError
 from fivespot.runtime.objects import Key, Resource
-from support.wire import Exchange, FixedChance, ManualClock, Responder, WireServer, serving
+from support.wire import Exchange, FixedRandom, ManualClock, Responder, WireServer, serving
 
 PODS = Resource("", "v1", "pods", "Pod")
 POD = b'{"metadata":{"name":"a","namespace":"b","uid":"u","resourceVersion":"1"}}'
@@ -85,7 +85,7 @@ def request(method: str = "GET", limits: Limits = LIMITS) -> Request:
 
 
 async def open_watch(transport: HttpTransport, idle: float) -> Watch:
-    client = Client(transport, clock=ManualClock(), chance=FixedChance(), watch_limits=Limits(5, idle, None))
+    client = Client(transport, clock=ManualClock(), rng=FixedRandom(), watch_limits=Limits(5, idle, None))
     return await client.watch(PODS, version="1", server_timeout=60)
 
 
@@ -137,7 +137,7 @@ async def test_a_delete_that_may_be_repeated_succeeds_on_a_new_connection() -> N
     network = Network()
     async with connected(network) as (transport, wire):
         await network.warm(transport, wire, 3)
-        client = Client(transport, clock=ManualClock(), chance=FixedChance(), request_limits=SHORT)
+        client = Client(transport, clock=ManualClock(), rng=FixedRandom(), request_limits=SHORT)
         assert await client.delete(PODS, Key("b", "a"), uid="u") is None
         assert used_after_death(wire, 3) == [4]
 

@@ -18,7 +18,7 @@ from fivespot.runtime.errors import (
     TransportError,
     api_error,
 )
-from support.wire import FixedChance
+from support.wire import FixedRandom
 
 POLICY = RetryPolicy()
 FREELY, REFUSED, UNSENT = Repeat.ALWAYS, Repeat.REFUSED, Repeat.UNSENT
@@ -56,28 +56,28 @@ def refusal(status: int, retry_after: float | None = None) -> FivespotError:
     ids=lambda value: "+".join(sorted(map(str, value))) or "nothing" if isinstance(value, set) else str(value)[:40],
 )
 def test_which_failures_are_repeated(error: FivespotError, repeated_for: set[Repeat]) -> None:
-    chosen = {repeat for repeat in Repeat if POLICY.delay(1, error, FixedChance(), repeat) is not None}
+    chosen = {repeat for repeat in Repeat if POLICY.delay(1, error, FixedRandom(), repeat) is not None}
     assert chosen == repeated_for
 
 
 def test_the_wait_doubles_to_the_cap_and_then_ends() -> None:
     policy = RetryPolicy(attempts=6, base=1.0, cap=5.0)
-    waits = [policy.delay(attempt, ConnectError("x"), FixedChance()) for attempt in range(1, 7)]
+    waits = [policy.delay(attempt, ConnectError("x"), FixedRandom()) for attempt in range(1, 7)]
     assert waits == [1.0, 2.0, 4.0, 5.0, 5.0, None]
 
 
 def test_a_deadline_is_repeated_once_only() -> None:
-    assert POLICY.delay(1, DeadlineError("x"), FixedChance()) is not None
-    assert POLICY.delay(2, DeadlineError("x"), FixedChance()) is None
+    assert POLICY.delay(1, DeadlineError("x"), FixedRandom()) is not None
+    assert POLICY.delay(2, DeadlineError("x"), FixedRandom()) is None
 
 
 def test_a_server_that_asks_for_more_than_the_cap_gets_no_repetition() -> None:
-    assert POLICY.delay(1, refusal(429, POLICY.cap), FixedChance()) == POLICY.cap
-    assert POLICY.delay(1, refusal(429, POLICY.cap + 0.1), FixedChance()) is None
+    assert POLICY.delay(1, refusal(429, POLICY.cap), FixedRandom()) == POLICY.cap
+    assert POLICY.delay(1, refusal(429, POLICY.cap + 0.1), FixedRandom()) is None
 
 
 def test_no_retry_sends_once() -> None:
-    assert NO_RETRY.delay(1, ConnectError("x"), FixedChance()) is None
+    assert NO_RETRY.delay(1, ConnectError("x"), FixedRandom()) is None
 
 
 @given(

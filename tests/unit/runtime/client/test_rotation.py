@@ -8,7 +8,7 @@ from fivespot.runtime.client import Client, HttpTransport, Limits, Request, Watc
 from fivespot.runtime.client.auth import Credentials
 from fivespot.runtime.clock import InlineOffload
 from fivespot.runtime.objects import Resource
-from support.wire import Exchange, FixedChance, ManualClock, serving
+from support.wire import Exchange, FixedRandom, ManualClock, serving
 from unit.runtime.client.test_http import LIMITS, Tokens
 
 PODS = Resource("", "v1", "pods", "Pod")
@@ -42,7 +42,7 @@ async def test_new_credentials_leave_live_watches_alone_and_open_the_next_ones()
         transport = HttpTransport(
             Credentials(load, clock=ManualClock(), offload=InlineOffload()), user_agent="tests/1.0"
         )
-        client = Client(transport, clock=ManualClock(), chance=FixedChance(), watch_limits=Limits(5, 30, None))
+        client = Client(transport, clock=ManualClock(), rng=FixedRandom(), watch_limits=Limits(5, 30, None))
 
         async def opened() -> Watch:
             watch = await client.watch(PODS, version="1", server_timeout=60)

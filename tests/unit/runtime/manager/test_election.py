@@ -70,7 +70,7 @@ class Stage:
             self.server.client(fault),
             ElectionSettings("ns", "lease", name, ANNOTATION, members, timings or ElectionTimings()),
             clock=LoopClock(datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=clock_error)),
-            chance=random.Random(f"{name}{seed}"),
+            rng=random.Random(f"{name}{seed}"),
             grace=grace,
             on_silence=on_silence,
         )
@@ -576,7 +576,7 @@ faults = st.sampled_from(["fine", "cut", "lost", "slow", "hang"])
 def test_never_two_leaders_whatever_the_network_does_and_one_again_when_it_is_well(
     seed: int, scripts: list[list[tuple[str, float]]], clocks: list[float]
 ) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
 
     def faulty(script: list[tuple[str, float]]) -> Fault:
         async def fault(when: str) -> None:
@@ -587,12 +587,12 @@ def test_never_two_leaders_whatever_the_network_does_and_one_again_when_it_is_we
                     kind = candidate
                     break
             if kind == "slow":
-                await asyncio.sleep(chance.uniform(0, 7))
+                await asyncio.sleep(rng.uniform(0, 7))
             elif kind == "hang":
                 await asyncio.Event().wait()
             elif kind == "cut" and when.startswith("before"):
                 raise ConnectError("cut")
-            elif kind == "lost" and when.startswith("after") and chance.random() < 0.7:
+            elif kind == "lost" and when.startswith("after") and rng.random() < 0.7:
                 raise BrokenStreamError("cut")
 
         return fault

@@ -76,17 +76,17 @@ class Bench:
     def __init__(self, *, server: LeaseServer | None = None, name: str = "pod-1", fault: Fault = no_fault) -> None:
         self.lines: list[str] = []
         clock = LoopClock(datetime(2026, 3, 1, tzinfo=UTC))
-        chance = random.Random(name)
+        rng = random.Random(name)
         metrics = Metrics(process=False)
         client: Any = server.client(fault) if server is not None else None
         self.context = ManagerContext(
             client=client,
             cache=cast("Any", FakeCache(self.lines)),
             clock=clock,
-            chance=chance,
+            rng=rng,
             offload=InlineOffload(),
             metrics=metrics,
-            events=EventRecorder(None, controller="c", instance=name, clock=clock, chance=chance, metrics=metrics),
+            events=EventRecorder(None, controller="c", instance=name, clock=clock, rng=rng, metrics=metrics),
         )
         election = ElectionSettings("ns", "lease", name, "annotation", ("machines",)) if server is not None else None
         self.manager = Manager(self.context, ManagerSettings(grace=20, election=election))

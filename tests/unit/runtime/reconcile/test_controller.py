@@ -35,7 +35,7 @@ A = Key("ns", "a")
 
 def make(runs: Any, **changed: Any) -> Controller:
     settings: dict[str, Any] = {"workers": 2, "backoff": BACKOFF} | changed
-    return Controller("widgets", runs, clock=SystemClock(), chance=random.Random(3), **settings)
+    return Controller("widgets", runs, clock=SystemClock(), rng=random.Random(3), **settings)
 
 
 @contextlib.asynccontextmanager
@@ -682,23 +682,23 @@ async def test_a_second_term_runs_every_key_once_with_fresh_back_offs() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 async def test_whenever_it_is_stopped_no_run_goes_on_or_starts_afterwards(seed: int) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
 
     async def work(key: Key) -> Result:
-        for _ in range(chance.randrange(4)):
-            await asyncio.sleep(chance.choice([0, 0, 0.3]))
-        if chance.random() < 0.3:
+        for _ in range(rng.randrange(4)):
+            await asyncio.sleep(rng.choice([0, 0, 0.3]))
+        if rng.random() < 0.3:
             raise ValueError("x")
-        return Result(requeue_after=chance.choice([0, 0.1, None]))
+        return Result(requeue_after=rng.choice([0, 0.1, None]))
 
     runs = Runs(work)
-    informer = FakeInformer(*[make_object(str(number)) for number in range(10)], synced=chance.random() < 0.5)
+    informer = FakeInformer(*[make_object(str(number)) for number in range(10)], synced=rng.random() < 0.5)
     controller = make(runs, workers=3)
     controller.watches(informer)
     for _ in range(3):
         task = asyncio.create_task(controller.run())
-        for step in range(chance.randrange(40)):
-            await asyncio.sleep(chance.choice([0, 0, 0, 0.1]))
+        for step in range(rng.randrange(40)):
+            await asyncio.sleep(rng.choice([0, 0, 0, 0.1]))
             if step == 5:
                 informer.sync()
         task.cancel()

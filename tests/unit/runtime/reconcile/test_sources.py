@@ -27,7 +27,7 @@ class World:
         self.synced = True
         self.objects = [make_object("a")]
         self.runs = Runs()
-        self.controller = Controller("test", self.runs, clock=SystemClock(), chance=random.Random(1))
+        self.controller = Controller("test", self.runs, clock=SystemClock(), rng=random.Random(1))
         self.changes = 0
         self.source: KindSource = self.controller.watches_kind(
             self.kinds, WIDGET, self.open, on_change=self.changed, **settings

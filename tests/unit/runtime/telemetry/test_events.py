@@ -67,7 +67,7 @@ class Bench:
             controller="5spot-controller",
             instance="pod-1",
             clock=LoopClock(datetime(2026, 3, 1, tzinfo=UTC)),
-            chance=random.Random(1),
+            rng=random.Random(1),
             metrics=self.metrics,
             limits=limits,
         )

@@ -99,7 +99,7 @@ def clock() -> LoopClock:
 
 def client_of(wire: Wire, tracer: OpenTelemetryTracer) -> Client:
     server = "https://somebody:word@here.example:6443/base/"
-    return Client(wire, clock=clock(), chance=random.Random(1), tracer=tracer, server=server)
+    return Client(wire, clock=clock(), rng=random.Random(1), tracer=tracer, server=server)
 
 
 def controller_of(reconcile: Any, tracer: OpenTelemetryTracer) -> Controller:
@@ -108,7 +108,7 @@ def controller_of(reconcile: Any, tracer: OpenTelemetryTracer) -> Controller:
             await reconcile(key)
             return DONE
 
-    return Controller("widgets", Reconciler(), clock=clock(), chance=random.Random(1), tracer=tracer)
+    return Controller("widgets", Reconciler(), clock=clock(), rng=random.Random(1), tracer=tracer)
 
 
 def said(span: ReadableSpan) -> dict[str, Any]:

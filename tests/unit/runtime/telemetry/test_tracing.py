@@ -88,14 +88,14 @@ def clock() -> LoopClock:
 @pytest.mark.looptime
 async def test_runs_and_the_requests_in_them_get_spans_with_all_attempts_and_how_they_ended() -> None:
     spans, wire = Spans(), Wire()
-    client = Client(wire, clock=clock(), chance=random.Random(1), tracer=spans, server="https://here:6443")
+    client = Client(wire, clock=clock(), rng=random.Random(1), tracer=spans, server="https://here:6443")
 
     class Reader:
         async def reconcile(self, key: Key) -> Result:
             await client.get(WIDGETS, key)
             return DONE
 
-    controller = Controller("widgets", Reader(), clock=clock(), chance=random.Random(1), tracer=spans)
+    controller = Controller("widgets", Reader(), clock=clock(), rng=random.Random(1), tracer=spans)
     await controller._run(KEY)
     request = {
         "method": "GET",
@@ -130,8 +130,8 @@ async def test_runs_and_the_requests_in_them_get_spans_with_all_attempts_and_how
 @pytest.mark.looptime
 async def test_an_informer_that_a_run_asked_for_is_no_part_of_that_run() -> None:
     spans, wire = Spans(), Wire()
-    client = Client(wire, clock=clock(), chance=random.Random(1), tracer=spans)
-    async with Cache(client, clock=clock(), chance=random.Random(1)) as cache:
+    client = Client(wire, clock=clock(), rng=random.Random(1), tracer=spans)
+    async with Cache(client, clock=clock(), rng=random.Random(1)) as cache:
         with spans.span("reconcile"):
             cache.informer(WIDGETS)
         await asyncio.sleep(10)

@@ -142,9 +142,7 @@ class QueueAgainstModel(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         async def make() -> WorkQueue[Key]:
-            return WorkQueue(
-                "model", clock=SystemClock(), chance=random.Random(0), backoff=BACKOFF, metrics=self.metrics
-            )
+            return WorkQueue("model", clock=SystemClock(), rng=random.Random(0), backoff=BACKOFF, metrics=self.metrics)
 
         self.metrics = RecordingMetrics()
         self.model = Model()

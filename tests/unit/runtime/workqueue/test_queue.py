@@ -24,7 +24,7 @@ YEARS = 10 * 365.25 * 86_400
 
 
 def make(**settings: object) -> WorkQueue[Key]:
-    return WorkQueue("test", clock=SystemClock(), chance=random.Random(1), **settings)  # type: ignore[arg-type]
+    return WorkQueue("test", clock=SystemClock(), rng=random.Random(1), **settings)  # type: ignore[arg-type]
 
 
 def now() -> float:
@@ -284,12 +284,12 @@ async def test_each_of_three_keys_readded_while_another_runs_gets_its_turn() -> 
 @pytest.mark.parametrize("seed", range(25))
 async def test_shutdown_wakes_every_getter_at_whatever_moment(seed: int) -> None:
     """controller-runtime#3538, #3239: a getter waited for ever after the shutdown."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for _ in range(40):
         queue = make()
         ended = 0
 
-        async def getter(queue: WorkQueue[Key] = queue, pause: float = chance.choice([0, 0.1])) -> None:
+        async def getter(queue: WorkQueue[Key] = queue, pause: float = rng.choice([0, 0.1])) -> None:
             nonlocal ended
             try:
                 while True:
@@ -302,10 +302,10 @@ async def test_shutdown_wakes_every_getter_at_whatever_moment(seed: int) -> None
         async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             for _ in range(20):
                 group.create_task(getter())
-            for _ in range(chance.randrange(30)):
-                queue.add(Key(chance.choice("xyz"), chance.choice("123456")))
-                if chance.random() < 0.3:
-                    await asyncio.sleep(chance.choice([0, 0, 0.1]))
+            for _ in range(rng.randrange(30)):
+                queue.add(Key(rng.choice("xyz"), rng.choice("123456")))
+                if rng.random() < 0.3:
+                    await asyncio.sleep(rng.choice([0, 0, 0.1]))
             queue.shut_down()
             queue.shut_down()
         assert ended == 20
@@ -356,13 +356,13 @@ async def test_a_getter_that_is_cancelled_passes_its_wake_up_on() -> None:
 
 async def test_a_timeout_that_races_with_an_add_loses_no_key() -> None:
     """The fault of ``wait_for(queue.get(), t)``: the key was taken and the timeout raised (kopf's queueing notes)."""
-    chance = random.Random(54)
+    rng = random.Random(54)
     queue = make()
     timed_out = 0
     for number in range(3_000):
         key = Key("n", str(number))
-        delay = chance.choice([0.9, 1.0, 1.0, 1.0, 1.1])
-        if chance.random() < 0.5:
+        delay = rng.choice([0.9, 1.0, 1.0, 1.0, 1.1])
+        if rng.random() < 0.5:
             asyncio.get_running_loop().call_later(delay, queue.add, key)
         else:
             queue.add_after(key, delay)
@@ -379,7 +379,7 @@ async def test_a_timeout_that_races_with_an_add_loses_no_key() -> None:
 
 
 async def test_a_cancellation_that_races_with_an_add_loses_no_key_and_stops_no_other_getter() -> None:
-    chance = random.Random(55)
+    rng = random.Random(55)
     queue = make()
     taken: list[Key] = []
 
@@ -394,13 +394,13 @@ async def test_a_cancellation_that_races_with_an_add_loses_no_key_and_stops_no_o
     for number in range(10_000):
         first = asyncio.create_task(take_one())
         second = asyncio.create_task(take_one())
-        for _ in range(chance.randrange(3)):
+        for _ in range(rng.randrange(3)):
             await asyncio.sleep(0)
         actions: list[Callable[[], object]] = [first.cancel, partial(queue.add, Key("n", str(number)))]
-        chance.shuffle(actions)
+        rng.shuffle(actions)
         for action in actions:
             action()
-            for _ in range(chance.choice([0, 0, 1])):
+            for _ in range(rng.choice([0, 0, 1])):
                 await asyncio.sleep(0)
         await served.wait()
         served.clear()
