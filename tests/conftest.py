@@ -27,9 +27,11 @@ from controlplane import (
 from fivespot.runtime.errors import FivespotError
 from real_only import LONG, REAL_ONLY, REAL_TIME
 from support import make_namespace
+from support.contract_page import ContractMarks
 from support.embedded import RealOnly, ServedPlane
 from support.kept import begin_run, log_folder, worker_name
 from support.manager import ManagerProcess, install
+from support.random_order import RandomOrder
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 OWN_CRDS = REPOSITORY / "manifests" / "crds"
@@ -46,9 +48,21 @@ _FAILED = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--server embedded`` has the tests of tests/server run on the server in memory."""
-    parser.addoption("--long", action="store_true", help="on the embedded server, also what waits in real time")
-    parser.addoption("--server", choices=("real", "embedded"), default="real", help="which API server to test on")
+    """Add this repository's options to pytest's."""
+    group = parser.getgroup("fivespot", "fivespot's own tests")
+    group.addoption("--server", choices=("real", "embedded"), default="real", help="which API server to test on")
+    group.addoption("--long", action="store_true", help="on the embedded server, also what waits in real time")
+    group.addoption("--contract", metavar="ID[,ID]", help="only tests of these rules of docs/contract.md")
+    group.addoption("--contract-report", metavar="FILE", help="write which tests prove which rule, as JSON")
+    group.addoption("--order-seed", type=int, metavar="N", help="shuffle files and the tests within them")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register this repository's plugins."""
+    marks = ContractMarks(config.getoption("--contract"), config.getoption("--contract-report"))
+    config.pluginmanager.register(marks, "contract-marks")
+    if (seed := config.getoption("--order-seed")) is not None:
+        config.pluginmanager.register(RandomOrder(seed), "random-order")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -88,13 +102,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Chooses where the logs of this run are kept."""
     # Otherwise pytest-asyncio's look for a current loop makes one in the main thread that nobody closes.
     asyncio.set_event_loop(None)
-    if not _is_worker(session.config):
+    if not _is_worker(session.config) and not session.config.option.collectonly:
         begin_run()
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Says where the logs of the servers are when a test failed."""
-    if not _is_worker(config) and log_folder().is_dir():
+    if not _is_worker(config) and not config.option.collectonly and log_folder().is_dir():
         terminalreporter.write_line(f"logs of the control plane: {log_folder().relative_to(REPOSITORY)}")
 
 

@@ -55,12 +55,12 @@ INDEX: dict[str, tuple[str, ...]] = {
         ),
         *_in(
             "tests/server/contract/test_a_unreadable.py",
-            "test_a15_a_forbidden_list_begins_nothing_reports_nothing_at_first_and_delays_no_other_kind",
+            "test_a_forbidden_list_begins_nothing_reports_nothing_at_first_and_delays_no_other_kind",
         ),
     ),
     "fivespot_finalizer_cleanup_timeouts_total": _in(
         "tests/server/contract/test_b3_alone.py",
-        "test_b3_3_a_deletion_that_takes_too_long_is_said_once_and_forced_only_when_asked",
+        "test_a_deletion_that_takes_too_long_is_said_once_and_forced_only_when_asked",
     ),
     "fivespot_spot_schedule_resolutions_total": (
         *_in(_MACHINES, "test_a_verdict_is_counted_by_what_it_says"),
@@ -70,7 +70,7 @@ INDEX: dict[str, tuple[str, ...]] = {
         *_in(_MACHINES, "test_a_schedule_without_a_verdict_is_counted_by_its_reason_and_shown_until_it_has_one"),
         *_in(
             "tests/server/contract/test_a_waiting.py",
-            "test_a3_a8_shown_values_are_written_once_in_a_while_and_the_unresolved_counted_without_a_write",
+            "test_shown_values_are_written_once_in_a_while_and_the_unresolved_counted_without_a_write",
         ),
     ),
     "fivespot_spot_schedule_transitions_total": (
@@ -81,14 +81,14 @@ INDEX: dict[str, tuple[str, ...]] = {
         *_in(_MACHINES, "test_a_schedule_without_a_verdict_is_counted_by_its_reason_and_shown_until_it_has_one"),
         *_in(
             "tests/server/contract/test_a_verdict.py",
-            "test_a8_a_provider_deleted_while_active_leaves_the_machine_and_says_so",
+            "test_a_provider_deleted_while_active_leaves_the_machine_and_says_so",
         ),
     ),
     "fivespot_machine_replacements_total": (
         *_in(_MACHINES, "test_a_replacement_counts_by_its_reason"),
         *_in(
             "tests/server/contract/test_b1_lost.py",
-            "test_b1_6_b7_1_a_machine_that_is_gone_is_told_once_and_replaced_after_a_wait",
+            "test_a_machine_that_is_gone_is_told_once_and_replaced_after_a_wait",
         ),
     ),
     # Of the providers; one piece of code for all of them.
@@ -96,11 +96,11 @@ INDEX: dict[str, tuple[str, ...]] = {
     "fivespot_time_based_transitions_total": (*_PROVIDERS, *_SCHEDULE),
     "fivespot_capital_markets_active": (
         *_PROVIDERS,
-        *_in(_MARKETS, "test_c2_every_kind_of_entry_gives_its_verdict_and_the_exact_next_change"),
+        *_in(_MARKETS, "test_every_kind_of_entry_gives_its_verdict_and_the_exact_next_change"),
     ),
     "fivespot_capital_markets_transitions_total": (
         *_PROVIDERS,
-        *_in(_MARKETS, "test_c2_a_closure_that_nobody_planned_takes_the_machine_and_its_end_brings_it_back"),
+        *_in(_MARKETS, "test_a_closure_that_nobody_planned_takes_the_machine_and_its_end_brings_it_back"),
     ),
     "fivespot_manual_active": _PROVIDERS,
     "fivespot_manual_transitions_total": _PROVIDERS,
@@ -108,7 +108,7 @@ INDEX: dict[str, tuple[str, ...]] = {
     "fivespot_controller_info": _PROCESS,
     "fivespot_tzdata_info": (
         *_PROCESS,
-        *_in("tests/server/contract/test_c_schedules.py", "test_c8_the_release_of_the_zone_data_is_told"),
+        *_in("tests/server/contract/test_c_schedules.py", "test_the_release_of_the_zone_data_is_told"),
     ),
     "fivespot_is_leader": _in(
         "tests/unit/runtime/manager/test_manager.py",
@@ -141,7 +141,7 @@ INDEX: dict[str, tuple[str, ...]] = {
         ),
         *_in(
             "tests/server/contract/test_b4_events.py",
-            "test_b4_7_a_flapping_provider_cannot_flood_and_lost_events_delay_nothing",
+            "test_a_flapping_provider_cannot_flood_and_lost_events_delay_nothing",
         ),
     ),
     "rest_client_requests_total": (

@@ -180,7 +180,7 @@ INDEX: dict[str, Row] = {
         "nolar/kopf#1088 (PR#1225)",
         (
             "tests/simulation/test_reports.py::test_a_manager_of_one_namespace_works_on_until_the_namespace_is_gone",
-            "tests/server/contract/test_b3_deletion.py::test_b3_6_a_namespace_with_ten_live_machines_goes_by_itself",
+            "tests/server/contract/test_b3_deletion.py::test_a_namespace_with_ten_live_machines_goes_by_itself",
         ),
     ),
     "P-W 30": Row(
@@ -411,9 +411,9 @@ INDEX: dict[str, Row] = {
     "P-C 75": Row(
         "zalando-incubator/kopf#75, nolar/kopf#1104",
         (
-            "tests/server/contract/test_b3_deletion.py::test_b3_1_nothing_is_created_before_the_finalizer_is_on_it",
-            "tests/server/contract/test_b3_alone.py::test_b3_3_a_deletion_that_takes_too_long_is_said_once_and_forced_only_when_asked",
-            "tests/unit/controllers/test_deletion.py::test_b3_3_the_finalizer_is_forced_off_only_when_asked_for",
+            "tests/server/contract/test_b3_deletion.py::test_nothing_is_created_before_the_finalizer_is_on_it",
+            "tests/server/contract/test_b3_alone.py::test_a_deletion_that_takes_too_long_is_said_once_and_forced_only_when_asked",
+            "tests/unit/controllers/test_deletion.py::test_the_finalizer_is_forced_off_only_when_asked_for",
         ),
     ),
     "P-C 76": Row(

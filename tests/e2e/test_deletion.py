@@ -26,7 +26,8 @@ def pause(scene: LiveScene, value: str | None) -> None:
     scene.api.patch(*MACHINE, scene.name, scene.namespace, note)
 
 
-def test_b3_2_deleted_in_the_background_it_is_drained_and_goes_last(world: World) -> None:
+@pytest.mark.contract("B3.2")
+def test_deleted_in_the_background_it_is_drained_and_goes_last(world: World) -> None:
     scene = LiveScene(world, world.namespace("background"))
     scene.run(gracefulShutdownTimeout="1h", nodeDrainTimeout="10m")
     scene.pod()
@@ -37,7 +38,8 @@ def test_b3_2_deleted_in_the_background_it_is_drained_and_goes_last(world: World
     assert scene.node(node) is None
 
 
-def test_b3_7_deleted_in_the_foreground_it_ends_too(world: World) -> None:
+@pytest.mark.contract("B3.7")
+def test_deleted_in_the_foreground_it_ends_too(world: World) -> None:
     """The manager and the collector both delete the Machine; who is first decides whether the children go at once."""
     scene = LiveScene(world, world.namespace("foreground"))
     scene.run(nodeDrainTimeout="1h")
@@ -46,7 +48,8 @@ def test_b3_7_deleted_in_the_foreground_it_ends_too(world: World) -> None:
     wait_all_gone(scene, TICKS)
 
 
-def test_b3_7_deleted_by_the_collector_in_the_foreground_the_drain_is_cut_short(world: World) -> None:
+@pytest.mark.contract("B3.7")
+def test_deleted_by_the_collector_in_the_foreground_the_drain_is_cut_short(world: World) -> None:
     scene = LiveScene(world, world.namespace("collected"))
     scene.run(nodeDrainTimeout="1h")
     scene.pod()
@@ -68,7 +71,8 @@ def test_b3_7_deleted_by_the_collector_in_the_foreground_the_drain_is_cut_short(
     assert scene.pod_phase() in {"Running", "gone"}, "it was not asked to go"
 
 
-def test_b3_2_deleted_with_orphans_wanted_it_leaves_its_machine_alone(world: World) -> None:
+@pytest.mark.contract("B3.2")
+def test_deleted_with_orphans_wanted_it_leaves_its_machine_alone(world: World) -> None:
     scene = LiveScene(world, world.namespace("orphan"))
     machine = scene.run()
     scene.delete(propagation="Orphan")
@@ -85,7 +89,8 @@ def test_b3_2_deleted_with_orphans_wanted_it_leaves_its_machine_alone(world: Wor
     assert len(scene.present()) == 3
 
 
-def test_b3_6_a_namespace_with_a_live_machine_ends(world: World) -> None:
+@pytest.mark.contract("B3.6")
+def test_a_namespace_with_a_live_machine_ends(world: World) -> None:
     scene = LiveScene(world, world.namespace("ends"))
     scene.run()
     node = scene.node_name
@@ -95,7 +100,8 @@ def test_b3_6_a_namespace_with_a_live_machine_ends(world: World) -> None:
     scene.until(lambda: scene.node(node) is None, what="the Node is gone")
 
 
-def test_b6_1_a_cluster_that_is_deleted_takes_its_machines_along_and_ends(world: World) -> None:
+@pytest.mark.contract("B6.1")
+def test_a_cluster_that_is_deleted_takes_its_machines_along_and_ends(world: World) -> None:
     scene = LiveScene(world, world.namespace("cluster"))
     scene.run(gracefulShutdownTimeout="1h", nodeDrainTimeout="1h")
     world.api.delete(*world.clusters, "prod", scene.namespace)
@@ -113,7 +119,8 @@ def test_b6_1_a_cluster_that_is_deleted_takes_its_machines_along_and_ends(world:
     scene.wait_ready()
 
 
-def test_b6_1_a_machine_of_a_cluster_that_comes_later_is_made_when_it_comes(world: World) -> None:
+@pytest.mark.contract("B6.1")
+def test_a_machine_of_a_cluster_that_comes_later_is_made_when_it_comes(world: World) -> None:
     scene = LiveScene(world, world.namespace("later", cluster=None))
     scene.create()
     scene.wait_phase("Pending", "ClusterNotFound")

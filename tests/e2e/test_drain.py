@@ -34,7 +34,8 @@ def cordoned(scene: LiveScene, node: str) -> bool:
     return found is not None and found["spec"].get("unschedulable") is True
 
 
-def test_b2_5_a_budget_holds_the_drain_until_the_timeout_and_then_the_machine_goes(world: World) -> None:
+@pytest.mark.contract("B2.5")
+def test_a_budget_holds_the_drain_until_the_timeout_and_then_the_machine_goes(world: World) -> None:
     scene = LiveScene(world, world.namespace("budget"))
     scene.run(nodeDrainTimeout="15s")
     scene.pod()
@@ -54,7 +55,8 @@ def test_b2_5_a_budget_holds_the_drain_until_the_timeout_and_then_the_machine_go
     assert scene.pod_phase() in {"Running", "gone"}, "never evicted: it went down with its node"
 
 
-def test_b2_5_a_drain_goes_on_once_the_budget_allows_it(world: World) -> None:
+@pytest.mark.contract("B2.5")
+def test_a_drain_goes_on_once_the_budget_allows_it(world: World) -> None:
     scene = LiveScene(world, world.namespace("allowed"))
     scene.run(nodeDrainTimeout="10m")
     scene.pod()
@@ -66,7 +68,8 @@ def test_b2_5_a_drain_goes_on_once_the_budget_allows_it(world: World) -> None:
     scene.until(lambda: scene.pod_phase() == "gone", TICKS, what="the Pod is evicted at the next look")
 
 
-def test_b2_5_pods_without_a_budget_are_evicted(world: World) -> None:
+@pytest.mark.contract("B2.5")
+def test_pods_without_a_budget_are_evicted(world: World) -> None:
     scene = LiveScene(world, world.namespace("evicted"))
     scene.run(nodeDrainTimeout="10m")
     scene.pod()
@@ -76,7 +79,8 @@ def test_b2_5_pods_without_a_budget_are_evicted(world: World) -> None:
     scene.wait_gone()
 
 
-def test_b2_5_a_pod_that_does_not_end_is_named(world: World) -> None:
+@pytest.mark.contract("B2.5")
+def test_a_pod_that_does_not_end_is_named(world: World) -> None:
     scene = LiveScene(world, world.namespace("endless"))
     scene.run(nodeDrainTimeout="15s")
     scene.pod(ends="never")
@@ -86,7 +90,8 @@ def test_b2_5_a_pod_that_does_not_end_is_named(world: World) -> None:
     scene.wait_gone()
 
 
-def test_b2_5_a_timeout_of_nothing_does_not_drain_also_with_an_attached_volume(world: World) -> None:
+@pytest.mark.contract("B2.5")
+def test_a_timeout_of_nothing_does_not_drain_also_with_an_attached_volume(world: World) -> None:
     scene = LiveScene(world, world.namespace("undrained"))
     scene.run(nodeDrainTimeout="0s")
     scene.pod()
@@ -102,7 +107,8 @@ def test_b2_5_a_timeout_of_nothing_does_not_drain_also_with_an_attached_volume(w
     assert scene.pod_phase() in {"Running", "gone"}, "it was not asked to go"
 
 
-def test_b2_5_an_attached_volume_is_waited_for_until_the_timeout(world: World) -> None:
+@pytest.mark.contract("B2.5")
+def test_an_attached_volume_is_waited_for_until_the_timeout(world: World) -> None:
     """The contrast to the case above: without it, that one would prove nothing."""
     scene = LiveScene(world, world.namespace("volume"))
     scene.run(nodeDrainTimeout="15s")

@@ -38,7 +38,8 @@ def wait_replacing(scene: LiveScene) -> None:
     scene.until(lambda: scene.status.get("replacements", {}).get("count") == 1, what="it is being replaced")
 
 
-def test_b1_8_an_unhealthy_machine_is_replaced_under_the_brake(world: World) -> None:
+@pytest.mark.contract("B1.8")
+def test_an_unhealthy_machine_is_replaced_under_the_brake(world: World) -> None:
     scene = LiveScene(world, world.namespace("unhealthy"))
     first = scene.run()
     check_health(world, scene)
@@ -58,7 +59,8 @@ def test_b1_8_an_unhealthy_machine_is_replaced_under_the_brake(world: World) -> 
     )
 
 
-def test_b1_8_a_machine_that_is_not_to_be_remediated_is_left(world: World) -> None:
+@pytest.mark.contract("B1.8")
+def test_a_machine_that_is_not_to_be_remediated_is_left(world: World) -> None:
     scene = LiveScene(world, world.namespace("skipped"))
     machine = scene.run()
     scene.annotate_machine(**{"cluster.x-k8s.io/skip-remediation": ""})
@@ -77,7 +79,8 @@ def test_b1_8_a_machine_that_is_not_to_be_remediated_is_left(world: World) -> No
     assert "replacements" not in scene.status
 
 
-def test_b1_6_a_machine_that_other_hands_deleted_is_replaced(world: World) -> None:
+@pytest.mark.contract("B1.6")
+def test_a_machine_that_other_hands_deleted_is_replaced(world: World) -> None:
     scene = LiveScene(world, world.namespace("lost"))
     first = scene.run()
     scene.api.delete(*scene.machines, scene.name, scene.namespace)

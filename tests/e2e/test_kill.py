@@ -27,7 +27,8 @@ def busy(world: World, name: str, **spec: object) -> LiveScene:
     return scene
 
 
-def test_b2_6_b1_14_killed_it_goes_without_drain_and_without_grace(world: World) -> None:
+@pytest.mark.contract("B1.14", "B2.6")
+def test_killed_it_goes_without_drain_and_without_grace(world: World) -> None:
     scene = busy(world, "killed", gracefulShutdownTimeout="1h")
     volume = "kubernetes.io/csi/example.com^data"
     scene.api.patch_status(
@@ -44,7 +45,8 @@ def test_b2_6_b1_14_killed_it_goes_without_drain_and_without_grace(world: World)
     scene.wait_ready()
 
 
-def test_b2_6_killed_in_the_middle_of_a_drain_it_waits_no_longer(world: World) -> None:
+@pytest.mark.contract("B2.6")
+def test_killed_in_the_middle_of_a_drain_it_waits_no_longer(world: World) -> None:
     scene = busy(world, "midway")
     scene.active(False)
     scene.wait_deleting("DrainingNode")
@@ -54,6 +56,7 @@ def test_b2_6_killed_in_the_middle_of_a_drain_it_waits_no_longer(world: World) -
     assert scene.pod_phase() in {"Running", "gone"}
 
 
+@pytest.mark.contract("B2.6")
 @pytest.mark.parametrize(
     ("hook", "reason"),
     [
@@ -62,7 +65,7 @@ def test_b2_6_killed_in_the_middle_of_a_drain_it_waits_no_longer(world: World) -
     ],
     ids=["pre-drain", "pre-terminate"],
 )
-def test_b2_6_lifecycle_hooks_are_respected_and_named(world: World, hook: str, reason: str) -> None:
+def test_lifecycle_hooks_are_respected_and_named(world: World, hook: str, reason: str) -> None:
     scene = busy(world, "hook")
     scene.annotate_machine(**{hook: "backup-operator"})
     scene.edit(killSwitch=True)

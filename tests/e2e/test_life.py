@@ -18,8 +18,9 @@ pytestmark = pytest.mark.together
 CORE_USER = "cluster-api-core"
 
 
+@pytest.mark.contract("B1.1", "B4.2")
 @pytest.mark.parametrize("family", [SIMULATED, SIMULATED_EARLIER], ids=lambda family: family.contract)
-def test_b1_1_b4_2_a_wanted_machine_is_adopted_runs_and_is_mirrored(world: World, family: KindFamily) -> None:
+def test_a_wanted_machine_is_adopted_runs_and_is_mirrored(world: World, family: KindFamily) -> None:
     """Under either contract of the providers, whatever the version of Machines."""
     if family is SIMULATED and world.family is not SIMULATED:
         pytest.skip("this release of Cluster API does not know the contract v1beta2")
@@ -47,7 +48,8 @@ def test_b1_1_b4_2_a_wanted_machine_is_adopted_runs_and_is_mirrored(world: World
     assert scene.node(node) is None
 
 
-def test_b4_2_running_means_that_a_node_registered_and_ready_that_it_takes_work(world: World) -> None:
+@pytest.mark.contract("B4.2")
+def test_running_means_that_a_node_registered_and_ready_that_it_takes_work(world: World) -> None:
     scene = LiveScene(world, world.namespace("ready"))
     scene.create(script={"node": {"ready": False}})
     scene.until(lambda: scene.status.get("nodeRef"), what="a node registered")
@@ -62,7 +64,8 @@ def test_b4_2_running_means_that_a_node_registered_and_ready_that_it_takes_work(
     assert scene.status["phase"] == "Active", "a node that is not ready is no reason to do anything"
 
 
-def test_b4_1_what_a_provider_says_of_its_failure_is_in_the_message(world: World) -> None:
+@pytest.mark.contract("B4.1")
+def test_what_a_provider_says_of_its_failure_is_in_the_message(world: World) -> None:
     scene = LiveScene(world, world.namespace("fails"))
     scene.create(script={"create": "Fail", "failure": "the region has no more of them"})
     scene.wait_message("the region has no more of them")
@@ -72,7 +75,8 @@ def test_b4_1_what_a_provider_says_of_its_failure_is_in_the_message(world: World
     scene.wait_gone()
 
 
-def test_b1_10_b2_1_cluster_api_deletes_the_others_after_the_machine(world: World) -> None:
+@pytest.mark.contract("B1.10", "B2.1")
+def test_cluster_api_deletes_the_others_after_the_machine(world: World) -> None:
     """B5.2 as well: one deletion is all that the manager asks for."""
     scene = LiveScene(world, world.namespace("order"))
     scene.run()
@@ -92,7 +96,8 @@ def test_b1_10_b2_1_cluster_api_deletes_the_others_after_the_machine(world: Worl
     assert ours[0]["requestReceivedTimestamp"] < theirs[0]["requestReceivedTimestamp"]
 
 
-def test_b1_10_an_infrastructure_that_takes_its_time_keeps_everything_until_it_is_gone(world: World) -> None:
+@pytest.mark.contract("B1.10")
+def test_an_infrastructure_that_takes_its_time_keeps_everything_until_it_is_gone(world: World) -> None:
     scene = LiveScene(world, world.namespace("slow"))
     scene.run(script={"delete": "Never", "node": {"remove": False}})
     node = scene.node_name
@@ -112,7 +117,8 @@ def test_b1_10_an_infrastructure_that_takes_its_time_keeps_everything_until_it_i
     assert scene.node(node) is None, "Cluster API deletes it last"
 
 
-def test_b1_3_b1_21_flips_in_quick_succession_converge_with_one_machine_at_a_time(world: World) -> None:
+@pytest.mark.contract("B1.3", "B1.21")
+def test_flips_in_quick_succession_converge_with_one_machine_at_a_time(world: World) -> None:
     scene = LiveScene(world, world.namespace("flips"))
     mark = world.plane.audit_log.mark()
     machine = scene.run()

@@ -36,8 +36,9 @@ def written(world: World, mark: Any, namespace: str) -> list[str]:
     return [f"{e['verb']} {e['objectRef']['resource']}" for e in events if e["objectRef"]["resource"] != "events"]
 
 
+@pytest.mark.contract("B6.3")
 @pytest.mark.timeout(300)
-def test_b6_3_a_moved_cluster_keeps_its_machines_and_the_schedule_goes_on_deciding(
+def test_a_moved_cluster_keeps_its_machines_and_the_schedule_goes_on_deciding(
     world: World, own_world: Callable[..., World], tmp_path: Path
 ) -> None:
     # By default Cluster API reconciles an object once a second, which the other tests do without.

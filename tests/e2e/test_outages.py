@@ -17,8 +17,9 @@ from support.machines import taint
 TAINT = "example.com/spot"
 
 
+@pytest.mark.contract("B2.7", "B3.4", "B6.4")
 @pytest.mark.timeout(300)
-def test_b2_7_b6_4_b3_4_taints_reach_the_node_and_cluster_api_may_go_down_come_back_and_be_uninstalled(
+def test_taints_reach_the_node_and_cluster_api_may_go_down_come_back_and_be_uninstalled(
     own_world: Callable[..., World],
 ) -> None:
     world = own_world(feature_gates={**FAST_GATES, "MachineTaintPropagation": True})

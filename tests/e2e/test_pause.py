@@ -49,10 +49,11 @@ def pause_machine(world: World, scene: LiveScene, *, paused: bool) -> None:
     scene.annotate_machine(**{PAUSED: "" if paused else None})
 
 
+@pytest.mark.contract("B6.2")
 @pytest.mark.parametrize(
     "pause", [pause_cluster, pause_object, pause_machine], ids=["cluster", "scheduledmachine", "machine"]
 )
-def test_b6_2_paused_the_machine_stays_and_resumed_it_goes(world: World, pause: object) -> None:
+def test_paused_the_machine_stays_and_resumed_it_goes(world: World, pause: object) -> None:
     assert callable(pause)
     scene = LiveScene(world, world.namespace("paused"))
     machine = scene.run()
@@ -67,7 +68,8 @@ def test_b6_2_paused_the_machine_stays_and_resumed_it_goes(world: World, pause: 
     scene.wait_gone()
 
 
-def test_b6_2_a_kill_under_pause_is_asked_for_and_cluster_api_carries_it_out_once_resumed(world: World) -> None:
+@pytest.mark.contract("B6.2")
+def test_a_kill_under_pause_is_asked_for_and_cluster_api_carries_it_out_once_resumed(world: World) -> None:
     scene = LiveScene(world, world.namespace("killed"))
     scene.run()
     pause_cluster(world, scene, paused=True)

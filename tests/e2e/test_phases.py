@@ -17,7 +17,8 @@ BRAKE = 60.0
 """Seconds within which a replacement comes: it waits for ten."""
 
 
-def test_b1_3_b7_1_a_machine_that_somebody_deletes_is_drained_and_replaced_after_a_wait(world: World) -> None:
+@pytest.mark.contract("B1.3", "B7.1")
+def test_a_machine_that_somebody_deletes_is_drained_and_replaced_after_a_wait(world: World) -> None:
     scene = LiveScene(world, world.namespace("deleted"))
     before = scene.run(script={"delete": "Never"})
     node = scene.node_name
@@ -33,7 +34,8 @@ def test_b1_3_b7_1_a_machine_that_somebody_deletes_is_drained_and_replaced_after
     assert scene.condition("SpotScheduleResolved")["status"] == "True"
 
 
-def test_b1_6_b7_1_a_machine_that_vanished_is_told_and_replaced_once_what_it_owned_is_gone(world: World) -> None:
+@pytest.mark.contract("B1.6", "B7.1")
+def test_a_machine_that_vanished_is_told_and_replaced_once_what_it_owned_is_gone(world: World) -> None:
     """Kubernetes collects the bootstrap and infrastructure objects of a Machine that is no more."""
     scene = LiveScene(world, world.namespace("vanished"))
     before = scene.run()
@@ -46,7 +48,8 @@ def test_b1_6_b7_1_a_machine_that_vanished_is_told_and_replaced_once_what_it_own
     assert len(scene.present()) == 3
 
 
-def test_b1_6_b7_1_a_machine_whose_objects_vanish_before_it_began_is_made_anew(world: World) -> None:
+@pytest.mark.contract("B1.6", "B7.1")
+def test_a_machine_whose_objects_vanish_before_it_began_is_made_anew(world: World) -> None:
     """Cluster API waits for them for ever, and nobody else would make them again."""
     scene = LiveScene(world, world.namespace("unbegun"))
     scene.create(script={"create": "Never"})
@@ -82,7 +85,8 @@ def _uid(scene: LiveScene) -> str:
     return uid
 
 
-def test_b1_9_b1_13_b1_20_disabling_takes_grace_in_which_nothing_is_touched(world: World) -> None:
+@pytest.mark.contract("B1.9", "B1.13", "B1.20")
+def test_disabling_takes_grace_in_which_nothing_is_touched(world: World) -> None:
     scene = LiveScene(world, world.namespace("grace"))
     machine = scene.run(gracefulShutdownTimeout="1h")
     scene.edit(enabled=False)
@@ -97,7 +101,8 @@ def test_b1_9_b1_13_b1_20_disabling_takes_grace_in_which_nothing_is_touched(worl
     scene.wait_gone()
 
 
-def test_b1_5_b2_3_after_a_change_of_kind_the_next_machine_is_of_the_new_one_and_the_old_leaks_nothing(
+@pytest.mark.contract("B1.5", "B2.3")
+def test_after_a_change_of_kind_the_next_machine_is_of_the_new_one_and_the_old_leaks_nothing(
     world: World,
 ) -> None:
     scene = LiveScene(world, world.namespace("kinds"), family=world.families[0])
@@ -119,7 +124,8 @@ def test_b1_5_b2_3_after_a_change_of_kind_the_next_machine_is_of_the_new_one_and
     assert scene.present() == ["Machine"], "none of the old kinds"
 
 
-def test_b2_4_a_kind_that_cluster_api_would_never_let_go_is_refused_before_anything_is_made(world: World) -> None:
+@pytest.mark.contract("B2.4")
+def test_a_kind_that_cluster_api_would_never_let_go_is_refused_before_anything_is_made(world: World) -> None:
     scene = LiveScene(world, world.namespace("unlabelled"))
     unlabelled = {"apiVersion": scene.infrastructure[0], "kind": "UnlabelledMachine", "spec": {}}
     scene.create(infrastructureSpec=unlabelled)
@@ -130,7 +136,8 @@ def test_b2_4_a_kind_that_cluster_api_would_never_let_go_is_refused_before_anyth
     scene.wait_ready()
 
 
-def test_b1_14_b1_15_the_switch_ends_it_and_its_clearing_begins_it_anew(world: World) -> None:
+@pytest.mark.contract("B1.14", "B1.15")
+def test_the_switch_ends_it_and_its_clearing_begins_it_anew(world: World) -> None:
     scene = LiveScene(world, world.namespace("switch"))
     before = scene.run()
     scene.edit(killSwitch=True)

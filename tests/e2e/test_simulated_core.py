@@ -21,31 +21,29 @@ _HOOKS = "machine.cluster.x-k8s.io/backup"
 
 # What takes its time is seen in virtual time: tests/unit/testing/clusterapi.
 CASES: dict[str, Case] = {
-    "runs": partial(test_life.test_b1_1_b4_2_a_wanted_machine_is_adopted_runs_and_is_mirrored, family=SIMULATED),
-    "runs, v1beta1": partial(
-        test_life.test_b1_1_b4_2_a_wanted_machine_is_adopted_runs_and_is_mirrored, family=SIMULATED_EARLIER
-    ),
-    "ready": test_life.test_b4_2_running_means_that_a_node_registered_and_ready_that_it_takes_work,
-    "fails": test_life.test_b4_1_what_a_provider_says_of_its_failure_is_in_the_message,
-    "slow": test_life.test_b1_10_an_infrastructure_that_takes_its_time_keeps_everything_until_it_is_gone,
-    "flips": test_life.test_b1_3_b1_21_flips_in_quick_succession_converge_with_one_machine_at_a_time,
-    "allowed": test_drain.test_b2_5_a_drain_goes_on_once_the_budget_allows_it,
-    "evicted": test_drain.test_b2_5_pods_without_a_budget_are_evicted,
-    "undrained": test_drain.test_b2_5_a_timeout_of_nothing_does_not_drain_also_with_an_attached_volume,
-    "killed": test_kill.test_b2_6_b1_14_killed_it_goes_without_drain_and_without_grace,
-    "killed midway": test_kill.test_b2_6_killed_in_the_middle_of_a_drain_it_waits_no_longer,
+    "runs": partial(test_life.test_a_wanted_machine_is_adopted_runs_and_is_mirrored, family=SIMULATED),
+    "runs, v1beta1": partial(test_life.test_a_wanted_machine_is_adopted_runs_and_is_mirrored, family=SIMULATED_EARLIER),
+    "ready": test_life.test_running_means_that_a_node_registered_and_ready_that_it_takes_work,
+    "fails": test_life.test_what_a_provider_says_of_its_failure_is_in_the_message,
+    "slow": test_life.test_an_infrastructure_that_takes_its_time_keeps_everything_until_it_is_gone,
+    "flips": test_life.test_flips_in_quick_succession_converge_with_one_machine_at_a_time,
+    "allowed": test_drain.test_a_drain_goes_on_once_the_budget_allows_it,
+    "evicted": test_drain.test_pods_without_a_budget_are_evicted,
+    "undrained": test_drain.test_a_timeout_of_nothing_does_not_drain_also_with_an_attached_volume,
+    "killed": test_kill.test_killed_it_goes_without_drain_and_without_grace,
+    "killed midway": test_kill.test_killed_in_the_middle_of_a_drain_it_waits_no_longer,
     "pre-drain hook": partial(
-        test_kill.test_b2_6_lifecycle_hooks_are_respected_and_named,
+        test_kill.test_lifecycle_hooks_are_respected_and_named,
         hook=f"pre-drain.delete.hook.{_HOOKS}",
         reason="WaitingForPreDrainHook",
     ),
     "pre-terminate hook": partial(
-        test_kill.test_b2_6_lifecycle_hooks_are_respected_and_named,
+        test_kill.test_lifecycle_hooks_are_respected_and_named,
         hook=f"pre-terminate.delete.hook.{_HOOKS}",
         reason="WaitingForPreTerminateHook",
     ),
-    "deleted": test_phases.test_b1_3_b7_1_a_machine_that_somebody_deletes_is_drained_and_replaced_after_a_wait,
-    "vanished": test_phases.test_b1_6_b7_1_a_machine_that_vanished_is_told_and_replaced_once_what_it_owned_is_gone,
+    "deleted": test_phases.test_a_machine_that_somebody_deletes_is_drained_and_replaced_after_a_wait,
+    "vanished": test_phases.test_a_machine_that_vanished_is_told_and_replaced_once_what_it_owned_is_gone,
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controlplane import select
 from support.clusterapi import World
 from support.live import LiveScene
@@ -11,7 +13,8 @@ from support.manager import MANAGER_USER
 KEY = "example.com/spot"
 
 
-def test_b2_7_without_the_feature_gate_nothing_is_made(world: World) -> None:
+@pytest.mark.contract("B2.7")
+def test_without_the_feature_gate_nothing_is_made(world: World) -> None:
     scene = LiveScene(world, world.namespace("gate-off"))
     mark = world.plane.audit_log.mark()
     scene.create(nodeTaints=[taint(KEY, value="true")])

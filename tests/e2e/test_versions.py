@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controlplane import select
 from support.clusterapi import World
 from support.live import LiveScene
 from support.manager import MANAGER_USER
 
 
-def test_b2_1_the_older_version_serves_for_everything_with_its_own_form_of_references(world: World) -> None:
+@pytest.mark.contract("B2.1")
+def test_the_older_version_serves_for_everything_with_its_own_form_of_references(world: World) -> None:
     """Cluster API converts what was sent: a reference in the form of the other version would be refused or lost.
 
     The newer version, which the manager takes by itself, serves in all other tests.

@@ -117,6 +117,7 @@ REFUSED_MACHINES: dict[str, tuple[Json, str, str]] = {
 }
 
 
+@pytest.mark.contract("A1")
 @pytest.mark.parametrize(("changes", "field", "part"), REFUSED_MACHINES.values(), ids=REFUSED_MACHINES.keys())
 def test_a_machine_that_breaks_a_rule_is_refused_with_the_field_named(
     api: Api, changes: Json, field: str, part: str
@@ -156,6 +157,7 @@ ACCEPTED_MACHINES: dict[str, Json] = {
 }
 
 
+@pytest.mark.contract("A1")
 @pytest.mark.parametrize("changes", ACCEPTED_MACHINES.values(), ids=ACCEPTED_MACHINES.keys())
 def test_a_machine_that_keeps_the_rules_is_taken_and_read_back(api: Api, changes: Json) -> None:
     created = api.create(machine("sample", ANYWHERE, **changes), dry_run=True)
@@ -210,6 +212,7 @@ def test_the_cluster_cannot_be_changed(api: Api, namespace: str) -> None:
     api.patch(*MACHINE, "sample", namespace, {"spec": {"priority": 1}})
 
 
+@pytest.mark.contract("A2")
 def test_a_reference_has_no_namespace_and_typing_errors_are_told(api: Api) -> None:
     with pytest.raises(ApiError, match=r'unknown field "spec\.schedule\.namespace"'):
         api.create(machine("sample", ANYWHERE, schedule=reference(namespace="other")), dry_run=True)
@@ -315,6 +318,7 @@ REFUSED_SCHEDULES: dict[str, tuple[Json, str, str]] = {
 }
 
 
+@pytest.mark.contract("C10")
 @pytest.mark.parametrize(("spec", "field", "part"), REFUSED_SCHEDULES.values(), ids=REFUSED_SCHEDULES.keys())
 def test_a_schedule_that_breaks_a_rule_is_refused_with_the_field_named(
     api: Api, spec: Json, field: str, part: str
@@ -356,6 +360,7 @@ def test_a_schedule_that_keeps_the_rules_is_taken(api: Api, spec: Json) -> None:
     assert validate(TimeBasedSpotScheduleSpec, spec) == validate(TimeBasedSpotScheduleSpec, created["spec"])
 
 
+@pytest.mark.contract("C9")
 def test_a_schedule_status_has_a_verdict_by_default_and_may_say_never(api: Api, namespace: str) -> None:
     created = api.create(schedule("sample", namespace, {}))
     assert "status" not in created, "a default must not invent a verdict where there is no status"

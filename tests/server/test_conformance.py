@@ -120,6 +120,7 @@ class Together:
             await self._barrier.wait()
 
 
+@pytest.mark.contract("C9", "C10")
 @pytest.mark.timeout(240)
 async def test_providers_that_keep_every_rule_pass_all_of_them_the_shipped_ones_among_them(
     control_plane: ControlPlane, manager: ManagerProcess, toys: None

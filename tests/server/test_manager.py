@@ -142,6 +142,7 @@ def test_a_lease_shared_by_mistake_ends_the_second_deployment_with_exit_code_2(p
         assert leads(first)
 
 
+@pytest.mark.contract("B8.1")
 def test_a_dry_run_decides_and_writes_nothing(plane: ControlPlane) -> None:
     namespace = make_namespace(plane.api, "dry")
     always = {"daysOfWeek": ["mon-sun"], "hoursOfDay": ["0-23"]}

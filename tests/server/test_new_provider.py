@@ -48,6 +48,7 @@ def test_its_tests_pass_as_generated_and_every_rule_is_kept(project: Path, contr
     assert len(re.findall(r"test_(?:decide|manifests)\.py::\S+ PASSED", done.stdout)) > 8
 
 
+@pytest.mark.contract("A14")
 def test_it_works_under_the_rights_of_its_own_manifests(project: Path, control_plane: ControlPlane) -> None:
     plane = control_plane
     plane.kubectl("apply", "--server-side", "-k", str(project / "manifests"))

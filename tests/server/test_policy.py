@@ -164,6 +164,7 @@ DENIED: dict[str, tuple[Json, str]] = {
 }
 
 
+@pytest.mark.contract("B2.4")
 @pytest.mark.parametrize(("changes", "part"), DENIED.values(), ids=DENIED.keys())
 def test_each_rule_denies_with_the_field_named(admin: Api, changes: Json, part: str) -> None:
     assert part in denial(admin, **changes)

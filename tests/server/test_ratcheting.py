@@ -125,6 +125,7 @@ CASES = [
 EDITS = {MACHINE: {"enabled": False}, SCHEDULE: {"enabled": False}, MARKET: {"lateOpens": []}}
 
 
+@pytest.mark.contract("B1.17")
 @pytest.mark.parametrize(("kind", "name", "status"), CASES, ids=[f"{kind[1]}-{name}" for kind, name, _ in CASES])
 def test_an_object_older_than_a_rule_takes_status_metadata_and_loses_its_finalizer(
     api: Api, kind: tuple[str, str], name: str, status: Json

@@ -357,6 +357,7 @@ def test_the_rights_of_a_person_in_one_namespace_are_enough(
         why(reader)
 
 
+@pytest.mark.contract("B4.8")
 def test_nothing_of_an_embedded_spec_is_told(scene: Scene, why: Why) -> None:
     secret = {"token": f"{SECRET}-token", "files": [{"content": f"password={SECRET}"}]}
     scene.create(

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any, Final
 
+import pytest
+
 from fivespot.apiserver import ApiRequest, ApiResponse, Handler
 from fivespot.runtime import Key, Resource
 from fivespot.testing.cluster import EmbeddedCluster
@@ -97,7 +99,8 @@ async def stage(cluster: EmbeddedCluster, infrastructure: dict[str, Any], **spec
             yield made
 
 
-async def test_b5_2_a_machine_that_comes_and_goes_at_once_costs_no_status_writes_on_its_way(
+@pytest.mark.contract("B5.2")
+async def test_a_machine_that_comes_and_goes_at_once_costs_no_status_writes_on_its_way(
     fivespot_cluster: EmbeddedCluster,
 ) -> None:
     async with stage(fivespot_cluster, {}, gracefulShutdownTimeout="2m") as machine:
@@ -111,7 +114,8 @@ async def test_b5_2_a_machine_that_comes_and_goes_at_once_costs_no_status_writes
         assert machine.settle() == {"DELETE machines": 1, "PATCH scheduledmachines status": 3}
 
 
-async def test_b5_2_what_mirrors_a_machine_on_its_way_is_written_once_a_second_at_most_and_never_lost(
+@pytest.mark.contract("B5.2")
+async def test_what_mirrors_a_machine_on_its_way_is_written_once_a_second_at_most_and_never_lost(
     fivespot_cluster: EmbeddedCluster,
 ) -> None:
     slow = {"createAfterSeconds": 20, "node": {"createAfterSeconds": 30, "readyAfterSeconds": 10}}

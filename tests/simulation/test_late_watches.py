@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from fivespot.runtime import Key, merge_patch
 from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.clusterapi.core import MACHINES
@@ -13,7 +15,8 @@ from fivespot.testing.system import EmbeddedSystem
 from .world import SCHEDULED_MACHINES, add_machine, add_switch, phases, turn
 
 
-async def test_b1_7_a_foreign_object_that_a_refusal_told_of_before_the_watch_did_is_not_waited_for_once_it_is_gone(
+@pytest.mark.contract("B1.7")
+async def test_a_foreign_object_that_a_refusal_told_of_before_the_watch_did_is_not_waited_for_once_it_is_gone(
     fivespot_cluster: EmbeddedCluster,
 ) -> None:
     async with EmbeddedSystem(fivespot_cluster) as system:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+import pytest
+
 from fivespot.apiserver import ApiRequest, ApiResponse, Handler
 from fivespot.runtime import Key, merge_patch
 from fivespot.testing.cluster import EmbeddedCluster
@@ -15,6 +17,7 @@ from fivespot.testing.system import EmbeddedSystem
 from .world import SCHEDULED_MACHINES, SWITCHES, add_machine, add_switch, phases, turn
 
 
+@pytest.mark.contract("B5.3")
 async def test_a_machine_that_is_wanted_again_survives_a_restart_after_its_grace(
     fivespot_cluster: EmbeddedCluster,
 ) -> None:

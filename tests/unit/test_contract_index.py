@@ -1,21 +1,48 @@
-"""The contract index is complete and true: every row of `docs/contract.md` names tests that exist, or says why not."""
+"""Tests and `docs/contract.md` agree: every rule has a test with its id, or is marked as planned on the page."""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
-from contract_index import DUE, INDEX, Later
+import pytest
+
 from real_only import LONG, REAL_ONLY
+from support.contract_page import Row, contract_problems, contract_rows
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-_ROW = re.compile(r"^\| ([ABC][0-9]+(?:\.[0-9]+)?) \|", re.MULTILINE)
 
 
-def _rows() -> set[str]:
-    return set(_ROW.findall((REPOSITORY / "docs" / "contract.md").read_text()))
+def test_every_rule_has_a_test_or_is_planned(tmp_path: Path) -> None:
+    report = tmp_path / "rows.json"
+    command = [sys.executable, "-m", "pytest", "tests", "--collect-only", "-qq"]
+    collected = subprocess.run(
+        [*command, f"--contract-report={report}"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert collected.returncode == 0, collected.stdout[-2000:] + collected.stderr[-2000:]
+    tests: dict[str, list[str]] = json.loads(report.read_text())
+    assert list(contract_problems(contract_rows(), tests)) == []
+
+
+def test_a_rule_without_a_test_a_planned_one_with_a_test_and_an_unknown_id_are_found() -> None:
+    page = "| A1 | Rule. |\n| A2 *planned* | Rule. |\n| A3 | Rule. *Planned:* more. |\n| B1.2 *planned* | Rule. |\n"
+    rows = contract_rows(page)
+    assert rows == {
+        "A1": Row("A1", planned=False, partly_planned=False),
+        "A2": Row("A2", planned=True, partly_planned=False),
+        "A3": Row("A3", planned=False, partly_planned=True),
+        "B1.2": Row("B1.2", planned=True, partly_planned=False),
+    }
+    assert not list(contract_problems(rows, {"A1": ["x"], "A3": ["y"]}))
+    problems = list(contract_problems(rows, {"A2": ["x"], "A3": ["y"], "B9": ["z"]}))
+    assert [problem.split()[0] for problem in problems] == ["A1", "A2", "B9"]
+    with pytest.raises(ValueError, match="same id"):
+        contract_rows("| A1 | Rule. |\n| A1 | Rule. |\n")
 
 
 @cache
@@ -26,21 +53,6 @@ def _tests_in(path: str) -> frozenset[str]:
     tree = ast.parse(file.read_text())
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, functions))
-
-
-def test_every_row_of_the_contract_is_in_the_index_and_no_other() -> None:
-    assert set(INDEX) == _rows()
-
-
-def test_every_entry_names_tests_that_exist() -> None:
-    missing = [
-        f"{row}: {entry}"
-        for row, entries in INDEX.items()
-        if not isinstance(entries, Later)
-        for entry in entries
-        if entry.partition("::")[2] not in _tests_in(entry.partition("::")[0])
-    ]
-    assert not missing
 
 
 def test_every_test_with_a_reason_to_stay_on_the_real_server_exists() -> None:
@@ -59,43 +71,3 @@ def test_servers_come_from_fixtures_which_know_both() -> None:
     # That one is about the class.
     del files["test_control_plane.py"]
     assert not [name for name, text in files.items() if re.search(r"\bControlPlane\(", text)]
-
-
-def test_no_row_is_without_a_test_or_a_reason() -> None:
-    bare = [row for row, entries in INDEX.items() if not (entries.reason if isinstance(entries, Later) else entries)]
-    assert not bare
-
-
-def test_no_row_that_is_due_now_is_later() -> None:
-    assert not [row for row in DUE if isinstance(INDEX[row], Later)]
-
-
-def test_a_test_that_names_a_row_is_listed_under_it() -> None:
-    """A test that was written for a row and forgotten in the index would leave a gap when it is deleted."""
-    named = re.compile(r"test_((?:[abc][0-9]+(?:_[0-9]+)?_)+)[a-z]")
-    unlisted = []
-    tests = REPOSITORY / "tests"
-    for file in sorted([*(tests / "server" / "contract").glob("test_*.py"), *(tests / "e2e").glob("test_*.py")]):
-        path = str(file.relative_to(REPOSITORY))
-        for test in sorted(_tests_in(path)):
-            found = named.match(test)
-            for row in _rows_in(found[1]) if found else ():
-                entries = INDEX.get(row, ())
-                if isinstance(entries, Later) or f"{path}::{test}" not in entries:
-                    unlisted.append(f"{row}: {path}::{test}")
-    assert not unlisted
-
-
-def _rows_in(text: str) -> list[str]:
-    """The row ids in the head of a test's name: ``b1_9_b1_21_`` is B1.9 and B1.21; ``a15_`` is A15."""
-    known = _rows()
-    rows, parts = [], text.strip("_").split("_")
-    while parts:
-        two = ".".join(parts[:2]).upper()
-        if len(parts) > 1 and two in known:
-            rows.append(two)
-            parts = parts[2:]
-        else:
-            rows.append(parts[0].upper())
-            parts = parts[1:]
-    return [row for row in rows if row in known]

@@ -56,9 +56,8 @@ HARMLESS: dict[str, dict[str, Any]] = {
 }
 
 
-def test_a13_garbage_in_active_or_ready_is_unresolved_and_elsewhere_ignored(
-    scene: Scene, manager: ManagerProcess
-) -> None:
+@pytest.mark.contract("A13")
+def test_garbage_in_active_or_ready_is_unresolved_and_elsewhere_ignored(scene: Scene, manager: ManagerProcess) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -91,8 +90,9 @@ def test_a13_garbage_in_active_or_ready_is_unresolved_and_elsewhere_ignored(
     assert manager.exit_code is None
 
 
+@pytest.mark.contract("A13")
 @pytest.mark.parametrize("status", ["garbage", [1, 2], 7, {}], ids=["text", "list", "number", "empty"])
-def test_a13_a_status_that_is_no_object_is_a_missing_verdict(scene: Scene, status: Any) -> None:
+def test_a_status_that_is_no_object_is_a_missing_verdict(scene: Scene, status: Any) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -119,7 +119,8 @@ def hostile_statuses() -> Iterator[dict[str, Any]]:
     yield {"active": MARK * LETTERS, "lastTransitionTime": None}
 
 
-def test_a13_a_status_of_a_mebibyte_leaves_a_kibibyte_at_most_and_no_control_characters(
+@pytest.mark.contract("A13")
+def test_a_status_of_a_mebibyte_leaves_a_kibibyte_at_most_and_no_control_characters(
     scene: Scene, manager: ManagerProcess, api: Api
 ) -> None:
     scene.create()
@@ -167,7 +168,8 @@ FLAPPING = 8
 TURNS = 6
 
 
-def test_a13_eight_providers_that_flap_harm_only_their_own_machines(
+@pytest.mark.contract("A13")
+def test_eight_providers_that_flap_harm_only_their_own_machines(
     scene: Scene, api: Api, manager: ManagerProcess, control_plane: ControlPlane, provider: ProviderKind
 ) -> None:
     hostile = make_namespace(api, "flapping")

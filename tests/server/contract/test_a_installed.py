@@ -22,7 +22,8 @@ CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 MakeKind = Callable[..., ProviderKind]
 
 
-def test_a7_a12_each_thing_that_is_missing_is_named_in_turn_until_the_machine_is_made(
+@pytest.mark.contract("A7", "A12")
+def test_each_thing_that_is_missing_is_named_in_turn_until_the_machine_is_made(
     api: Api, namespace: str, manager: ManagerProcess, own_provider: MakeKind
 ) -> None:
     provider = own_provider()
@@ -90,10 +91,11 @@ def wait_established(api: Api, name: str) -> None:
     eventually(established, what=f"{name} is established")
 
 
+@pytest.mark.contract("A7")
 @pytest.mark.parametrize(
     "problem", ["is not namespaced", "serves no version", "is being deleted", "is not established"]
 )
-def test_a7_a_definition_that_is_there_but_not_installed_tells_what_it_misses(
+def test_a_definition_that_is_there_but_not_installed_tells_what_it_misses(
     scene: Scene, broken: Callable[[str], str], problem: str
 ) -> None:
     kind = broken(problem)
@@ -111,7 +113,8 @@ def test_a7_a_definition_that_is_there_but_not_installed_tells_what_it_misses(
     scene.wait_phase("Inactive", "ProviderCRDNotInstalled")
 
 
-def test_a7_a12_a_definition_that_is_repaired_resolves_at_once(
+@pytest.mark.contract("A7", "A12")
+def test_a_definition_that_is_repaired_resolves_at_once(
     api: Api, namespace: str, manager: ManagerProcess, own_provider: MakeKind
 ) -> None:
     provider = own_provider(versions=("v1", "v2"), served=("v1",))
@@ -143,7 +146,8 @@ def provider_says(scene: Scene, *, active: bool) -> bool:
     return True
 
 
-def test_a10_any_served_version_resolves_also_one_that_the_reference_does_not_name(
+@pytest.mark.contract("A10")
+def test_any_served_version_resolves_also_one_that_the_reference_does_not_name(
     api: Api, namespace: str, manager: ManagerProcess, own_provider: MakeKind
 ) -> None:
     provider = own_provider(versions=("v1alpha1", "v1beta1"))
@@ -181,7 +185,8 @@ def retired(api: Api, provider: ProviderKind, version: str) -> bool:
     return False
 
 
-def test_a12_a_kind_removed_and_installed_again_holds_and_then_decides(
+@pytest.mark.contract("A12")
+def test_a_kind_removed_and_installed_again_holds_and_then_decides(
     api: Api, namespace: str, manager: ManagerProcess, own_provider: MakeKind, provider: ProviderKind
 ) -> None:
     process = manager.pid
@@ -219,7 +224,8 @@ def test_a12_a_kind_removed_and_installed_again_holds_and_then_decides(
     assert manager.exit_code is None
 
 
-def test_a12_a_kind_comes_back_under_another_version_and_plural(
+@pytest.mark.contract("A12")
+def test_a_kind_comes_back_under_another_version_and_plural(
     api: Api, namespace: str, manager: ManagerProcess, own_provider: MakeKind
 ) -> None:
     provider = own_provider()
@@ -247,7 +253,8 @@ def test_a12_a_kind_comes_back_under_another_version_and_plural(
     scene.wait_condition("SpotScheduleResolved", "True", "Resolved")
 
 
-def test_a14_a_third_partys_provider_needs_its_definition_its_controller_and_rights_for_itself(
+@pytest.mark.contract("A14")
+def test_a_third_partys_provider_needs_its_definition_its_controller_and_rights_for_itself(
     api: Api, namespace: str, manager: ManagerProcess, own_provider: MakeKind, control_plane: ControlPlane
 ) -> None:
     since = control_plane.audit_log.mark()

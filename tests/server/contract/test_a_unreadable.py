@@ -36,8 +36,9 @@ def unreadable_evaluations(manager: ManagerProcess) -> float:
     return total(manager.metrics(), "fivespot_errors_total", error_type="provider_unreadable")
 
 
+@pytest.mark.contract("A15")
 @pytest.mark.timeout(240)
-def test_a15_a_forbidden_list_begins_nothing_reports_nothing_at_first_and_delays_no_other_kind(
+def test_a_forbidden_list_begins_nothing_reports_nothing_at_first_and_delays_no_other_kind(
     own_control_plane: Callable[..., ControlPlane],
 ) -> None:
     plane = own_control_plane()
@@ -102,8 +103,9 @@ def test_a15_a_forbidden_list_begins_nothing_reports_nothing_at_first_and_delays
         assert manager.exit_code is None
 
 
+@pytest.mark.contract("A15")
 @pytest.mark.timeout(240)
-def test_a15_a_restart_without_definitions_or_rights_leaves_every_machine_as_it_is(
+def test_a_restart_without_definitions_or_rights_leaves_every_machine_as_it_is(
     own_control_plane: Callable[..., ControlPlane],
 ) -> None:
     plane = own_control_plane()

@@ -18,7 +18,8 @@ RESOLUTIONS = "fivespot_spot_schedule_resolutions_total"
 RESOLUTION_ERRORS = "fivespot_spot_schedule_resolution_errors_total"
 
 
-def test_a4_a9_active_means_that_the_machine_exists_and_inactive_that_it_does_not(scene: Scene) -> None:
+@pytest.mark.contract("A4", "A9")
+def test_active_means_that_the_machine_exists_and_inactive_that_it_does_not(scene: Scene) -> None:
     scene.create()
     scene.wait_phase("Inactive", "ScheduleInactive")
     assert scene.condition("SpotScheduleResolved")["reason"] == "Resolved"
@@ -33,7 +34,8 @@ def test_a4_a9_active_means_that_the_machine_exists_and_inactive_that_it_does_no
     scene.wait_condition("SpotScheduleResolved", "True", "Resolved")
 
 
-def test_a2_a13_a_provider_of_another_namespace_decides_nothing(scene: Scene, api: Api) -> None:
+@pytest.mark.contract("A2", "A13")
+def test_a_provider_of_another_namespace_decides_nothing(scene: Scene, api: Api) -> None:
     elsewhere = make_namespace(api, "elsewhere")
     scene.provider.create(elsewhere, active=True)
     twin = Scene(api, elsewhere, scene.provider)
@@ -52,7 +54,8 @@ def test_a2_a13_a_provider_of_another_namespace_decides_nothing(scene: Scene, ap
     api.delete("v1", "Namespace", elsewhere)
 
 
-def test_a3_what_is_shown_of_a_provider_is_its_ready_condition_generation_and_instant(
+@pytest.mark.contract("A3")
+def test_what_is_shown_of_a_provider_is_its_ready_condition_generation_and_instant(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
     since = control_plane.audit_log.mark()
@@ -86,7 +89,8 @@ def test_a3_what_is_shown_of_a_provider_is_its_ready_condition_generation_and_in
     assert writes(control_plane, since, scene.namespace), "the log would show a write"
 
 
-def test_a3_a_change_of_shown_values_alone_waits_for_the_next_real_change(
+@pytest.mark.contract("A3")
+def test_a_change_of_shown_values_alone_waits_for_the_next_real_change(
     scene: Scene, manager: ManagerProcess, control_plane: ControlPlane
 ) -> None:
     scene.create()
@@ -124,7 +128,8 @@ NOT_READY: dict[str, dict[str, Any]] = {
 }
 
 
-def test_a5_ready_absent_or_true_counts_and_anything_else_holds_the_verdict(scene: Scene) -> None:
+@pytest.mark.contract("A5")
+def test_ready_absent_or_true_counts_and_anything_else_holds_the_verdict(scene: Scene) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -146,7 +151,8 @@ def test_a5_ready_absent_or_true_counts_and_anything_else_holds_the_verdict(scen
     scene.wait_gone()
 
 
-def test_a5_a8_a_provider_that_was_never_ready_means_inactive(scene: Scene) -> None:
+@pytest.mark.contract("A5", "A8")
+def test_a_provider_that_was_never_ready_means_inactive(scene: Scene) -> None:
     # One that never gave a verdict: of the other a watch that lags may show the one that it gave before.
     unready = [{"type": "Ready", "status": "Unknown"}]
     scene.provider.create(scene.namespace, "never", active=True, conditions=unready)
@@ -161,7 +167,8 @@ def test_a5_a8_a_provider_that_was_never_ready_means_inactive(scene: Scene) -> N
     scene.wait_condition("SpotScheduleResolved", "True", "Resolved")
 
 
-def test_a6_the_kill_switch_overrules_disabled_and_disabled_overrules_the_schedule(scene: Scene) -> None:
+@pytest.mark.contract("A6")
+def test_the_kill_switch_overrules_disabled_and_disabled_overrules_the_schedule(scene: Scene) -> None:
     scene.create(gracefulShutdownTimeout="0s")
     scene.active(True)
     scene.wait_made()
@@ -183,7 +190,8 @@ def test_a6_the_kill_switch_overrules_disabled_and_disabled_overrules_the_schedu
     scene.wait_phase("Active")
 
 
-def test_a6_nothing_overrules_an_inactive_schedule(scene: Scene) -> None:
+@pytest.mark.contract("A6")
+def test_nothing_overrules_an_inactive_schedule(scene: Scene) -> None:
     scene.create(enabled=True, killSwitch=False)
     scene.wait_phase("Inactive", "ScheduleInactive")
     scene.edit(enabled=False)
@@ -193,10 +201,11 @@ def test_a6_nothing_overrules_an_inactive_schedule(scene: Scene) -> None:
     scene.wait_gone()
 
 
+@pytest.mark.contract("A6")
 @pytest.mark.parametrize(
     ("edit", "phase"), [({"killSwitch": True}, "Terminated"), ({"enabled": False}, "Disabled")], ids=["kill", "disable"]
 )
-def test_a6_precedence_holds_while_the_provider_is_unresolved(scene: Scene, edit: dict[str, Any], phase: str) -> None:
+def test_precedence_holds_while_the_provider_is_unresolved(scene: Scene, edit: dict[str, Any], phase: str) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -210,9 +219,8 @@ def test_a6_precedence_holds_while_the_provider_is_unresolved(scene: Scene, edit
     assert scene.wait_phase("Active")["inSchedule"] is True, "the held verdict decides again"
 
 
-def test_a8_a_provider_deleted_while_active_leaves_the_machine_and_says_so(
-    scene: Scene, manager: ManagerProcess
-) -> None:
+@pytest.mark.contract("A8")
+def test_a_provider_deleted_while_active_leaves_the_machine_and_says_so(scene: Scene, manager: ManagerProcess) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -257,7 +265,8 @@ def test_a8_a_provider_deleted_while_active_leaves_the_machine_and_says_so(
     eventually(lambda: [e["type"] for e in scene.events("Resolved")] == ["Normal"], what="the good news")
 
 
-def test_a8_an_inactive_verdict_is_held_too(scene: Scene) -> None:
+@pytest.mark.contract("A8")
+def test_an_inactive_verdict_is_held_too(scene: Scene) -> None:
     scene.create()
     scene.wait_phase("Inactive", "ScheduleInactive")
     scene.provider.status(scene.namespace, active=True, conditions=[{"type": "Ready", "status": "False"}])
@@ -266,7 +275,8 @@ def test_a8_an_inactive_verdict_is_held_too(scene: Scene) -> None:
     scene.wait_gone()
 
 
-def test_a11_an_observed_generation_that_is_behind_is_shown_and_rejects_nothing(scene: Scene) -> None:
+@pytest.mark.contract("A11")
+def test_an_observed_generation_that_is_behind_is_shown_and_rejects_nothing(scene: Scene) -> None:
     provider: ProviderKind = scene.provider
     for number in range(3):
         scene.api.patch(provider.api_version, provider.kind, "hours", scene.namespace, {"spec": {"edit": number}})

@@ -24,8 +24,9 @@ RESOLUTIONS = "fivespot_spot_schedule_resolutions_total"
 RESOLUTION_ERRORS = "fivespot_spot_schedule_resolution_errors_total"
 
 
+@pytest.mark.contract("A3", "A8")
 @pytest.mark.timeout(240)
-def test_a3_a8_shown_values_are_written_once_in_a_while_and_the_unresolved_counted_without_a_write(
+def test_shown_values_are_written_once_in_a_while_and_the_unresolved_counted_without_a_write(
     own_control_plane: Callable[..., ControlPlane],
 ) -> None:
     plane = own_control_plane()
@@ -79,8 +80,9 @@ def shown(scene: Scene) -> str:
     return found
 
 
+@pytest.mark.contract("A15")
 @pytest.mark.timeout(240)
-def test_a15_a_failure_to_read_that_lasts_is_reported_as_unknown_and_holds_until_it_ends(
+def test_a_failure_to_read_that_lasts_is_reported_as_unknown_and_holds_until_it_ends(
     own_control_plane: Callable[..., ControlPlane],
 ) -> None:
     plane = own_control_plane()

@@ -73,8 +73,9 @@ def tries(plane: ControlPlane, since: int, scene: Scene, verb: str, resource: st
     return [datetime.fromisoformat(e["requestReceivedTimestamp"]) for e in select(events, resource=resource)]
 
 
+@pytest.mark.contract("B1.7")
 @pytest.mark.usefixtures("quick")
-def test_b1_7_a_refused_creation_is_tried_again_after_waits_that_double_up_to_a_limit(
+def test_a_refused_creation_is_tried_again_after_waits_that_double_up_to_a_limit(
     scene: Scene, plane: ControlPlane
 ) -> None:
     machine_quota(scene.api, scene.namespace, 0)
@@ -100,8 +101,9 @@ def at_least(number: int, found: list[datetime]) -> list[datetime]:
     return found
 
 
+@pytest.mark.contract("B1.7")
 @pytest.mark.usefixtures("quick")
-def test_b1_7_a_right_that_is_missing_is_named_and_its_return_is_found_out(scene: Scene) -> None:
+def test_a_right_that_is_missing_is_named_and_its_return_is_found_out(scene: Scene) -> None:
     with right_missing(scene.api, "create", "infrastructure.cluster.x-k8s.io", "standinmachines") as restore:
         scene.create()
         scene.active(True)
@@ -117,8 +119,9 @@ def test_b1_7_a_right_that_is_missing_is_named_and_its_return_is_found_out(scene
     assert scene.condition("Stalled") == {}
 
 
+@pytest.mark.contract("B1.7")
 @pytest.mark.usefixtures("quick")
-def test_b1_7_two_refusals_at_once_are_one_trouble_that_is_told_once(scene: Scene, plane: ControlPlane) -> None:
+def test_two_refusals_at_once_are_one_trouble_that_is_told_once(scene: Scene, plane: ControlPlane) -> None:
     scene.create()
     scene.wait_phase("Inactive")
     mark = plane.audit_log.mark()
@@ -136,8 +139,9 @@ def test_b1_7_two_refusals_at_once_are_one_trouble_that_is_told_once(scene: Scen
     scene.wait_made(30)
 
 
+@pytest.mark.contract("B1.16")
 @pytest.mark.usefixtures("quick")
-def test_b1_16_a_delete_without_the_right_is_tried_again_by_itself(scene: Scene, plane: ControlPlane) -> None:
+def test_a_delete_without_the_right_is_tried_again_by_itself(scene: Scene, plane: ControlPlane) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -158,8 +162,9 @@ def test_b1_16_a_delete_without_the_right_is_tried_again_by_itself(scene: Scene,
     assert scene.condition("Stalled") == {}
 
 
+@pytest.mark.contract("B1.16")
 @pytest.mark.usefixtures("quick")
-def test_b1_16_leftovers_that_may_not_be_deleted_are_an_error_and_tried_again(scene: Scene) -> None:
+def test_leftovers_that_may_not_be_deleted_are_an_error_and_tried_again(scene: Scene) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -175,8 +180,9 @@ def test_b1_16_leftovers_that_may_not_be_deleted_are_an_error_and_tried_again(sc
     scene.wait_phase("Terminated", "KillSwitchActivated")
 
 
+@pytest.mark.contract("B1.22")
 @pytest.mark.usefixtures("quick")
-def test_b1_22_a_reference_that_does_not_resolve_in_time_takes_the_machine(scene: Scene, plane: ControlPlane) -> None:
+def test_a_reference_that_does_not_resolve_in_time_takes_the_machine(scene: Scene, plane: ControlPlane) -> None:
     scene.create(gracefulShutdownTimeout="0s")
     scene.active(True)
     scene.wait_made()
@@ -252,9 +258,10 @@ def report_ready(scene: Scene, *, ready: bool) -> None:
     eventually(lambda: scene.status["ready"] is ready, what="it is mirrored")
 
 
+@pytest.mark.contract("B7.1")
 @pytest.mark.timeout(240)
 @pytest.mark.usefixtures("quick")
-def test_b7_1_each_replacement_waits_twice_as_long_until_readiness_has_lasted(scene: Scene) -> None:
+def test_each_replacement_waits_twice_as_long_until_readiness_has_lasted(scene: Scene) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -298,9 +305,8 @@ def test_b7_1_each_replacement_waits_twice_as_long_until_readiness_has_lasted(sc
     wait_replaced(scene, noted(status) + timedelta(seconds=1))
 
 
-def test_b7_1_the_brake_outlives_the_manager_and_a_loss_during_its_absence_counts(
-    scene: Scene, plane: ControlPlane
-) -> None:
+@pytest.mark.contract("B7.1")
+def test_the_brake_outlives_the_manager_and_a_loss_during_its_absence_counts(scene: Scene, plane: ControlPlane) -> None:
     slow = replace(TIMINGS, replacement_base=10.0, replacement_cap=60.0)
     with manager_in_process(plane, slow):
         scene.create()
@@ -321,8 +327,9 @@ def test_b7_1_the_brake_outlives_the_manager_and_a_loss_during_its_absence_count
     assert len(scene.events("MachineLost")) == 1
 
 
+@pytest.mark.contract("B7.1")
 @pytest.mark.usefixtures("quick")
-def test_b7_1_the_brake_is_on_for_whoever_deletes_machines_and_off_for_our_own_shutdown(scene: Scene) -> None:
+def test_the_brake_is_on_for_whoever_deletes_machines_and_off_for_our_own_shutdown(scene: Scene) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()

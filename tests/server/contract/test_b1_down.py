@@ -6,6 +6,8 @@ import re
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from controlplane import ControlPlane
 from support import eventually
 from support.cluster import CLUSTER_NAME
@@ -33,7 +35,8 @@ def versions(scene: Scene) -> list[str]:
     return [child["metadata"]["resourceVersion"] if child else "" for child in found]
 
 
-def test_b1_9_b1_21_wanted_again_during_grace_nothing_was_touched(scene: Scene) -> None:
+@pytest.mark.contract("B1.9", "B1.21")
+def test_wanted_again_during_grace_nothing_was_touched(scene: Scene) -> None:
     start(scene, gracefulShutdownTimeout="1h")
     before = versions(scene)
     scene.active(False)
@@ -47,7 +50,8 @@ def test_b1_9_b1_21_wanted_again_during_grace_nothing_was_touched(scene: Scene) 
     assert versions(scene) == before
 
 
-def test_b1_9_b1_10_when_grace_is_over_the_machine_goes_and_in_between_nothing_is_written(
+@pytest.mark.contract("B1.9", "B1.10")
+def test_when_grace_is_over_the_machine_goes_and_in_between_nothing_is_written(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
     start(scene, gracefulShutdownTimeout="3s")
@@ -73,7 +77,8 @@ def test_b1_9_b1_10_when_grace_is_over_the_machine_goes_and_in_between_nothing_i
     assert instant(deletion["requestReceivedTimestamp"]) >= due
 
 
-def test_b1_10_b1_12_a_machine_out_of_schedule_is_deleted_and_then_what_is_left(scene: Scene) -> None:
+@pytest.mark.contract("B1.10", "B1.12")
+def test_a_machine_out_of_schedule_is_deleted_and_then_what_is_left(scene: Scene) -> None:
     start(scene)
     scene.hold_machine()
     scene.active(False)
@@ -93,7 +98,8 @@ def test_b1_10_b1_12_a_machine_out_of_schedule_is_deleted_and_then_what_is_left(
     assert scene.condition("Ready")["status"] == "True", "down on purpose is as wanted"
 
 
-def test_b1_11_what_is_left_without_a_machine_is_deleted_at_once(scene: Scene) -> None:
+@pytest.mark.contract("B1.11")
+def test_what_is_left_without_a_machine_is_deleted_at_once(scene: Scene) -> None:
     start(scene, gracefulShutdownTimeout="1h")
     held = {"metadata": {"finalizers": ["example.com/held"]}}
     scene.api.patch(*INFRASTRUCTURE, scene.name, scene.namespace, held)
@@ -111,7 +117,8 @@ def test_b1_11_what_is_left_without_a_machine_is_deleted_at_once(scene: Scene) -
     scene.wait_gone()
 
 
-def test_b1_13_b1_20_disabling_takes_grace_and_drain_and_ends_in_disabled(scene: Scene) -> None:
+@pytest.mark.contract("B1.13", "B1.20")
+def test_disabling_takes_grace_and_drain_and_ends_in_disabled(scene: Scene) -> None:
     start(scene, gracefulShutdownTimeout="1h")
     scene.hold_machine()
     scene.edit(enabled=False)
@@ -132,7 +139,8 @@ def test_b1_13_b1_20_disabling_takes_grace_and_drain_and_ends_in_disabled(scene:
     assert scene.status["phase"] == "Disabled"
 
 
-def test_b1_9_b1_20_disabled_and_enabled_again_during_grace_nothing_was_touched(scene: Scene) -> None:
+@pytest.mark.contract("B1.9", "B1.20")
+def test_disabled_and_enabled_again_during_grace_nothing_was_touched(scene: Scene) -> None:
     start(scene, gracefulShutdownTimeout="1h")
     before = versions(scene)
     for _ in range(2):
@@ -144,7 +152,8 @@ def test_b1_9_b1_20_disabled_and_enabled_again_during_grace_nothing_was_touched(
     assert versions(scene) == before
 
 
-def test_b1_21_grace_counts_from_when_down_was_first_wanted(scene: Scene) -> None:
+@pytest.mark.contract("B1.21")
+def test_grace_counts_from_when_down_was_first_wanted(scene: Scene) -> None:
     start(scene, gracefulShutdownTimeout="1h")
     scene.active(False)
     begun = scene.wait_phase("ShuttingDown", "GracePeriodActive")["shutdownRequestedTime"]
@@ -178,7 +187,8 @@ def earlier(scene: Scene, limit: str) -> str:
     return begun if instant(begun) < instant(limit) else ""
 
 
-def test_b1_21_deleting_the_scheduled_machine_skips_grace_and_keeps_the_drain(scene: Scene) -> None:
+@pytest.mark.contract("B1.21")
+def test_deleting_the_scheduled_machine_skips_grace_and_keeps_the_drain(scene: Scene) -> None:
     start(scene, gracefulShutdownTimeout="1h")
     scene.hold_machine()
     scene.active(False)
@@ -192,7 +202,8 @@ def test_b1_21_deleting_the_scheduled_machine_skips_grace_and_keeps_the_drain(sc
     scene.wait_gone()
 
 
-def test_b1_21_deleting_the_cluster_skips_grace(scene: Scene) -> None:
+@pytest.mark.contract("B1.21")
+def test_deleting_the_cluster_skips_grace(scene: Scene) -> None:
     start(scene, gracefulShutdownTimeout="1h")
     scene.active(False)
     scene.wait_phase("ShuttingDown", "GracePeriodActive")

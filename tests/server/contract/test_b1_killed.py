@@ -24,8 +24,9 @@ def undrained(scene: Scene) -> bool:
     return "deletionTimestamp" in metadata and all(name in annotations for name in NO_DRAIN)
 
 
+@pytest.mark.contract("B1.14", "B1.15")
 @pytest.mark.parametrize("when", ["while up", "during grace", "while draining"])
-def test_b1_14_b1_15_killed_it_goes_at_once_without_grace_or_drain(scene: Scene, when: str) -> None:
+def test_killed_it_goes_at_once_without_grace_or_drain(scene: Scene, when: str) -> None:
     scene.create(gracefulShutdownTimeout="0s" if when == "while draining" else "1h")
     scene.active(True)
     scene.wait_made()
@@ -55,7 +56,8 @@ def test_b1_14_b1_15_killed_it_goes_at_once_without_grace_or_drain(scene: Scene,
     assert "replacements" not in status, "we did it ourselves"
 
 
-def test_b1_14_killed_while_leftovers_remain_says_so_until_they_are_gone(scene: Scene) -> None:
+@pytest.mark.contract("B1.14")
+def test_killed_while_leftovers_remain_says_so_until_they_are_gone(scene: Scene) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -70,7 +72,8 @@ def test_b1_14_killed_while_leftovers_remain_says_so_until_they_are_gone(scene: 
     scene.wait_phase("Terminated", "KillSwitchActivated")
 
 
-def test_b1_15_killed_with_nothing_there_is_terminated_and_makes_nothing(scene: Scene) -> None:
+@pytest.mark.contract("B1.15")
+def test_killed_with_nothing_there_is_terminated_and_makes_nothing(scene: Scene) -> None:
     scene.create(killSwitch=True)
     scene.wait_phase("Terminated", "KillSwitchActivated")
     scene.active(True)
@@ -82,7 +85,8 @@ def test_b1_15_killed_with_nothing_there_is_terminated_and_makes_nothing(scene: 
     scene.wait_phase("Active")
 
 
-def test_b1_16_a_delete_that_is_refused_is_an_error_and_tried_again_on_a_relevant_change(
+@pytest.mark.contract("B1.16")
+def test_a_delete_that_is_refused_is_an_error_and_tried_again_on_a_relevant_change(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
     scene.create()
@@ -120,7 +124,8 @@ def test_b1_16_a_delete_that_is_refused_is_an_error_and_tried_again_on_a_relevan
     assert scene.condition("Stalled") == {}
 
 
-def test_b1_16_an_error_of_deletion_ends_when_the_machine_is_wanted_again(scene: Scene) -> None:
+@pytest.mark.contract("B1.16")
+def test_an_error_of_deletion_ends_when_the_machine_is_wanted_again(scene: Scene) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()

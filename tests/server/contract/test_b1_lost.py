@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controlplane import ControlPlane
 from controlplane.audit import select
 from support import eventually
@@ -13,7 +15,8 @@ REPLACEMENTS = "fivespot_machine_replacements_total"
 SKIP = "cluster.x-k8s.io/skip-remediation"
 
 
-def test_b1_6_b7_1_a_machine_that_is_gone_is_told_once_and_replaced_after_a_wait(
+@pytest.mark.contract("B1.6", "B7.1")
+def test_a_machine_that_is_gone_is_told_once_and_replaced_after_a_wait(
     scene: Scene, manager: ManagerProcess, control_plane: ControlPlane
 ) -> None:
     scene.create()
@@ -46,7 +49,8 @@ def test_b1_6_b7_1_a_machine_that_is_gone_is_told_once_and_replaced_after_a_wait
     assert total(manager.metrics(), REPLACEMENTS, namespace=scene.namespace) == 1
 
 
-def test_b1_6_a_machine_that_is_gone_during_our_own_shutdown_is_not_lost(scene: Scene, manager: ManagerProcess) -> None:
+@pytest.mark.contract("B1.6")
+def test_a_machine_that_is_gone_during_our_own_shutdown_is_not_lost(scene: Scene, manager: ManagerProcess) -> None:
     scene.create(gracefulShutdownTimeout="1h")
     scene.active(True)
     scene.wait_made()
@@ -64,7 +68,8 @@ def test_b1_6_a_machine_that_is_gone_during_our_own_shutdown_is_not_lost(scene: 
     assert total(manager.metrics(), REPLACEMENTS, namespace=scene.namespace) == 0
 
 
-def test_b1_8_b7_1_a_machine_that_a_health_check_marked_is_deleted_and_replaced_after_a_wait(
+@pytest.mark.contract("B1.8", "B7.1")
+def test_a_machine_that_a_health_check_marked_is_deleted_and_replaced_after_a_wait(
     scene: Scene, manager: ManagerProcess
 ) -> None:
     scene.create()

@@ -54,7 +54,8 @@ def status_path(scene: Scene) -> str:
     return f"/apis/{MACHINE[0]}/namespaces/{scene.namespace}/scheduledmachines/{scene.name}/status"
 
 
-def test_b1_22_a_changed_reference_that_never_resolved_gives_five_minutes_at_least_and_a_warning(scene: Scene) -> None:
+@pytest.mark.contract("B1.22")
+def test_a_changed_reference_that_never_resolved_gives_five_minutes_at_least_and_a_warning(scene: Scene) -> None:
     before = start(scene, gracefulShutdownTimeout="0s")
     scene.edit(schedule=scene.provider.reference("misspelt"))
     status = wait_grace(scene)
@@ -82,7 +83,8 @@ def test_b1_22_a_changed_reference_that_never_resolved_gives_five_minutes_at_lea
     scene.wait_phase("Inactive", "ScheduleInactive")
 
 
-def test_b1_22_a_longer_timeout_counts_and_the_old_reference_takes_it_back(scene: Scene) -> None:
+@pytest.mark.contract("B1.22")
+def test_a_longer_timeout_counts_and_the_old_reference_takes_it_back(scene: Scene) -> None:
     before = start(scene, gracefulShutdownTimeout="10m")
     scene.edit(schedule=scene.provider.reference("misspelt"))
     assert grace(wait_grace(scene)) == timedelta(minutes=10)
@@ -93,7 +95,8 @@ def test_b1_22_a_longer_timeout_counts_and_the_old_reference_takes_it_back(scene
     assert uids(scene) == before
 
 
-def test_b1_22_down_for_another_cause_besides_takes_the_usual_grace(scene: Scene) -> None:
+@pytest.mark.contract("B1.22")
+def test_down_for_another_cause_besides_takes_the_usual_grace(scene: Scene) -> None:
     start(scene, gracefulShutdownTimeout="0s")
     scene.edit(schedule=scene.provider.reference("misspelt"))
     assert grace(wait_grace(scene)) == timedelta(minutes=5)
@@ -102,7 +105,8 @@ def test_b1_22_down_for_another_cause_besides_takes_the_usual_grace(scene: Scene
     scene.wait_phase("Disabled")
 
 
-def test_b1_22_a_changed_reference_that_resolves_inactive_takes_the_usual_grace(scene: Scene) -> None:
+@pytest.mark.contract("B1.22")
+def test_a_changed_reference_that_resolves_inactive_takes_the_usual_grace(scene: Scene) -> None:
     start(scene, gracefulShutdownTimeout="0s")
     scene.provider.create(scene.namespace, "closed", active=False)
     scene.edit(schedule=scene.provider.reference("closed"))
@@ -111,7 +115,8 @@ def test_b1_22_a_changed_reference_that_resolves_inactive_takes_the_usual_grace(
     assert scene.events("ScheduleReferenceUnresolved") == []
 
 
-def test_b1_22_a_reference_is_its_kind_and_name_and_not_its_version(scene: Scene) -> None:
+@pytest.mark.contract("B1.22")
+def test_a_reference_is_its_kind_and_name_and_not_its_version(scene: Scene) -> None:
     before = start(scene)
     scene.provider.delete(scene.namespace)
     scene.wait_condition("SpotScheduleResolved", "False", "ProviderNotFound")
@@ -122,8 +127,9 @@ def test_b1_22_a_reference_is_its_kind_and_name_and_not_its_version(scene: Scene
     assert uids(scene) == before
 
 
+@pytest.mark.contract("B1.23")
 @pytest.mark.parametrize("annotation", ["as made", "taken away"])
-def test_b1_23_status_wiped_while_the_provider_is_unresolved_holds_the_machine(scene: Scene, annotation: str) -> None:
+def test_status_wiped_while_the_provider_is_unresolved_holds_the_machine(scene: Scene, annotation: str) -> None:
     before = start(scene)
     made = scene.machine()["metadata"]["annotations"][SCHEDULE_REF]
     assert made == f"{scene.provider.kind}/hours"
@@ -148,7 +154,8 @@ def test_b1_23_status_wiped_while_the_provider_is_unresolved_holds_the_machine(s
     assert uids(scene) == before
 
 
-def test_b1_22_b1_23_status_wiped_with_a_machine_made_for_another_reference_is_no_verdict(scene: Scene) -> None:
+@pytest.mark.contract("B1.22", "B1.23")
+def test_status_wiped_with_a_machine_made_for_another_reference_is_no_verdict(scene: Scene) -> None:
     before = start(scene, gracefulShutdownTimeout="0s")
     scene.provider.delete(scene.namespace)
     scene.wait_condition("SpotScheduleResolved", "False", "ProviderNotFound")
@@ -166,7 +173,8 @@ def test_b1_22_b1_23_status_wiped_with_a_machine_made_for_another_reference_is_n
     assert uids(scene) == before
 
 
-def test_b1_23_status_wiped_while_down_makes_nothing_and_finds_what_is_left(scene: Scene) -> None:
+@pytest.mark.contract("B1.23")
+def test_status_wiped_while_down_makes_nothing_and_finds_what_is_left(scene: Scene) -> None:
     start(scene)
     scene.hold_machine()
     scene.active(False)
@@ -184,7 +192,8 @@ def test_b1_23_status_wiped_while_down_makes_nothing_and_finds_what_is_left(scen
     assert scene.child(INFRASTRUCTURE) is None
 
 
-def test_b1_23_a_verdict_without_a_reference_belongs_to_the_present_one(scene: Scene) -> None:
+@pytest.mark.contract("B1.23")
+def test_a_verdict_without_a_reference_belongs_to_the_present_one(scene: Scene) -> None:
     scene.provider.delete(scene.namespace)
     scene.create()
     scene.wait_phase("Inactive", "ProviderNotFound")

@@ -21,8 +21,9 @@ CREATED = "2026-11-01T06:00:00Z"
 Json = dict[str, Any]
 
 
+@pytest.mark.contract("B1.17", "B1.23")
 @pytest.mark.timeout(240)
-def test_b1_17_b1_23_objects_of_an_older_release_are_kept_and_can_be_shut_down(
+def test_objects_of_an_older_release_are_kept_and_can_be_shut_down(
     own_control_plane: Callable[..., ControlPlane],
 ) -> None:
     plane = own_control_plane(crds=map(without_rules, read_crds(MANIFESTS / "crds")))

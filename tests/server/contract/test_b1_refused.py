@@ -28,8 +28,9 @@ def attempts(plane: ControlPlane, since: int, namespace: str, resource: str = "m
     return len(select(made, resource=resource))
 
 
+@pytest.mark.contract("B1.7")
 @pytest.mark.parametrize("kind", CHILDREN, ids=[kind[1] for kind in CHILDREN])
-def test_b1_7_a_name_that_a_foreign_object_has_is_an_error_until_that_is_gone(
+def test_a_name_that_a_foreign_object_has_is_an_error_until_that_is_gone(
     scene: Scene, control_plane: ControlPlane, kind: tuple[str, str]
 ) -> None:
     # Our label alone makes nothing ours.
@@ -65,7 +66,8 @@ def test_b1_7_a_name_that_a_foreign_object_has_is_an_error_until_that_is_gone(
     assert scene.condition("Stalled") == {}
 
 
-def test_b1_7_a_foreign_object_that_comes_while_the_machine_is_up_changes_nothing(scene: Scene) -> None:
+@pytest.mark.contract("B1.7")
+def test_a_foreign_object_that_comes_while_the_machine_is_up_changes_nothing(scene: Scene) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -81,7 +83,8 @@ def test_b1_7_a_foreign_object_that_comes_while_the_machine_is_up_changes_nothin
     assert found["metadata"]["resourceVersion"] == theirs["metadata"]["resourceVersion"]
 
 
-def test_b1_7_an_admission_rule_in_the_way_is_quoted_and_asked_again_only_on_a_relevant_change(
+@pytest.mark.contract("B1.7")
+def test_an_admission_rule_in_the_way_is_quoted_and_asked_again_only_on_a_relevant_change(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
     scene.create()
@@ -122,7 +125,8 @@ def test_b1_7_an_admission_rule_in_the_way_is_quoted_and_asked_again_only_on_a_r
     assert attempts(control_plane, mark, scene.namespace, "standinbootstraps") == 2, "once for each time it was wanted"
 
 
-def test_b1_7_a_quota_in_the_way_may_pass_by_itself_and_does_not_stall(scene: Scene) -> None:
+@pytest.mark.contract("B1.7")
+def test_a_quota_in_the_way_may_pass_by_itself_and_does_not_stall(scene: Scene) -> None:
     machine_quota(scene.api, scene.namespace, 0)
     scene.create()
     scene.active(True)
@@ -151,7 +155,8 @@ def late_kind(api: Api) -> Iterator[dict[str, Any]]:
     api.delete(*CRD, definition["metadata"]["name"], missing_ok=True)
 
 
-def test_b1_7_a_kind_that_is_not_installed_is_an_error_until_it_is(
+@pytest.mark.contract("B1.7")
+def test_a_kind_that_is_not_installed_is_an_error_until_it_is(
     scene: Scene, late_kind: dict[str, Any], control_plane: ControlPlane
 ) -> None:
     kind = late_kind["spec"]["names"]["kind"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from controlplane import ControlPlane
 from controlplane.audit import select
 from support import eventually
@@ -21,7 +23,8 @@ def uids(scene: Scene) -> dict[str, str | None]:
     return {kind: child["metadata"]["uid"] if child else None for kind, child in found.items()}
 
 
-def test_b1_1_a_wanted_machine_is_created_and_reported_active(scene: Scene) -> None:
+@pytest.mark.contract("B1.1")
+def test_a_wanted_machine_is_created_and_reported_active(scene: Scene) -> None:
     scene.create()
     scene.wait_phase("Inactive", "ScheduleInactive")
     scene.active(True)
@@ -45,7 +48,8 @@ def test_b1_1_a_wanted_machine_is_created_and_reported_active(scene: Scene) -> N
         assert status[field]["uid"] == child["metadata"]["uid"]
 
 
-def test_b1_1_the_machine_comes_last_and_pending_is_never_written(scene: Scene, control_plane: ControlPlane) -> None:
+@pytest.mark.contract("B1.1")
+def test_the_machine_comes_last_and_pending_is_never_written(scene: Scene, control_plane: ControlPlane) -> None:
     scene.create()
     scene.wait_phase("Inactive", "ScheduleInactive")
     mark = control_plane.audit_log.mark()
@@ -65,7 +69,8 @@ def test_b1_1_the_machine_comes_last_and_pending_is_never_written(scene: Scene, 
     assert len(eventually(reports, what="the report in the log")) == 1, "one report, of Active"
 
 
-def test_b1_1_a_run_that_cannot_finish_says_pending_and_why(scene: Scene, control_plane: ControlPlane) -> None:
+@pytest.mark.contract("B1.1")
+def test_a_run_that_cannot_finish_says_pending_and_why(scene: Scene, control_plane: ControlPlane) -> None:
     scene.create()
     scene.wait_phase("Inactive", "ScheduleInactive")
     with webhook_down(scene.api, scene.namespace):
@@ -83,7 +88,8 @@ def test_b1_1_a_run_that_cannot_finish_says_pending_and_why(scene: Scene, contro
     assert {**uids(scene), "Machine": None} == reused, "the next run takes up where this one stopped"
 
 
-def test_b1_2_the_state_of_the_machine_is_mirrored(scene: Scene, control_plane: ControlPlane) -> None:
+@pytest.mark.contract("B1.2")
+def test_the_state_of_the_machine_is_mirrored(scene: Scene, control_plane: ControlPlane) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -107,9 +113,8 @@ def test_b1_2_the_state_of_the_machine_is_mirrored(scene: Scene, control_plane: 
     assert len(written) == 1
 
 
-def test_b1_3_b1_4_b7_1_a_machine_deleted_by_other_hands_is_replaced_after_a_wait(
-    scene: Scene, control_plane: ControlPlane
-) -> None:
+@pytest.mark.contract("B1.3", "B1.4", "B7.1")
+def test_a_machine_deleted_by_other_hands_is_replaced_after_a_wait(scene: Scene, control_plane: ControlPlane) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -145,7 +150,8 @@ def test_b1_3_b1_4_b7_1_a_machine_deleted_by_other_hands_is_replaced_after_a_wai
     assert len([e for e in written if e["verb"] == "create"]) == 1
 
 
-def test_b1_3_b1_4_b1_21_wanted_again_while_our_own_shutdown_goes_on_it_comes_back_without_a_wait(scene: Scene) -> None:
+@pytest.mark.contract("B1.3", "B1.4", "B1.21")
+def test_wanted_again_while_our_own_shutdown_goes_on_it_comes_back_without_a_wait(scene: Scene) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -168,7 +174,8 @@ def test_b1_3_b1_4_b1_21_wanted_again_while_our_own_shutdown_goes_on_it_comes_ba
     assert {**after, "Machine": None} == {**before, "Machine": None}
 
 
-def test_b1_5_b1_21_leftovers_of_an_older_template_go_before_a_machine_is_made_from_the_new_one(scene: Scene) -> None:
+@pytest.mark.contract("B1.5", "B1.21")
+def test_leftovers_of_an_older_template_go_before_a_machine_is_made_from_the_new_one(scene: Scene) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -196,7 +203,8 @@ def test_b1_5_b1_21_leftovers_of_an_older_template_go_before_a_machine_is_made_f
     assert status["infrastructureRef"]["uid"] == new["metadata"]["uid"]
 
 
-def test_b1_5_a_leftover_that_a_gone_machine_owned_is_not_used_again(scene: Scene) -> None:
+@pytest.mark.contract("B1.5")
+def test_a_leftover_that_a_gone_machine_owned_is_not_used_again(scene: Scene) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -233,7 +241,8 @@ def test_b1_5_a_leftover_that_a_gone_machine_owned_is_not_used_again(scene: Scen
     assert new["StandInMachine"] == old["StandInMachine"]
 
 
-def test_b1_2_b1_10_a_template_kind_edited_while_active_waits_for_the_next_activation_and_leaks_nothing(
+@pytest.mark.contract("B1.2", "B1.10")
+def test_a_template_kind_edited_while_active_waits_for_the_next_activation_and_leaks_nothing(
     scene: Scene,
 ) -> None:
     scene.create()

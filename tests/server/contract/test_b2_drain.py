@@ -25,8 +25,9 @@ def told(scene: Scene) -> tuple[set[str], dict[str, Any]]:
     return NO_DRAIN & set(machine["metadata"].get("annotations", {})), machine["spec"].get("deletion", {})
 
 
+@pytest.mark.contract("B2.5")
 @pytest.mark.parametrize(("timeout", "seconds"), [("45s", 45), ("5m", 300), ("2h", 7200), ("24h", 86400)])
-def test_b2_5_the_drain_timeout_is_on_the_machine_from_its_creation(scene: Scene, timeout: str, seconds: int) -> None:
+def test_the_drain_timeout_is_on_the_machine_from_its_creation(scene: Scene, timeout: str, seconds: int) -> None:
     scene.create(nodeDrainTimeout=timeout)
     scene.active(True)
     scene.wait_made()
@@ -35,8 +36,9 @@ def test_b2_5_the_drain_timeout_is_on_the_machine_from_its_creation(scene: Scene
     assert (limits["nodeDrainTimeoutSeconds"], limits["nodeVolumeDetachTimeoutSeconds"]) == (seconds, seconds)
 
 
+@pytest.mark.contract("B2.5")
 @pytest.mark.parametrize("timeout", ["0s", "0m", "00h"])
-def test_b2_5_a_timeout_of_nothing_means_that_nothing_is_drained(
+def test_a_timeout_of_nothing_means_that_nothing_is_drained(
     scene: Scene, control_plane: ControlPlane, timeout: str
 ) -> None:
     scene.create(nodeDrainTimeout=timeout)
@@ -54,9 +56,8 @@ def test_b2_5_a_timeout_of_nothing_means_that_nothing_is_drained(
     assert [event["verb"] for event in sent] == ["delete"], "said when it was made, not again"
 
 
-def test_b2_5_a_machine_of_ours_is_not_told_again_before_its_deletion(
-    scene: Scene, control_plane: ControlPlane
-) -> None:
+@pytest.mark.contract("B2.5")
+def test_a_machine_of_ours_is_not_told_again_before_its_deletion(scene: Scene, control_plane: ControlPlane) -> None:
     scene.create(nodeDrainTimeout="2m")
     scene.active(True)
     scene.wait_made()
@@ -76,8 +77,9 @@ def undrained(scene: Scene) -> bool:
     return "deletionTimestamp" in metadata and set(metadata.get("annotations", {})) >= NO_DRAIN
 
 
+@pytest.mark.contract("B2.6")
 @pytest.mark.parametrize("when", ["while up", "while draining"])
-def test_b2_6_killed_one_patch_takes_the_drain_away_and_hooks_are_respected(
+def test_killed_one_patch_takes_the_drain_away_and_hooks_are_respected(
     scene: Scene, control_plane: ControlPlane, when: str
 ) -> None:
     scene.create()

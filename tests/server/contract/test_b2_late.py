@@ -44,9 +44,8 @@ def exchange(scene: Scene, kind: tuple[str, str]) -> Json:
     return scene.api.create(foreign(kind, scene.namespace, labels={"whose": "another"}))
 
 
-def test_b2_8_a_late_delete_of_the_machine_hits_no_other_of_that_name(
-    scene: Scene, control_plane: ControlPlane
-) -> None:
+@pytest.mark.contract("B2.8")
+def test_a_late_delete_of_the_machine_hits_no_other_of_that_name(scene: Scene, control_plane: ControlPlane) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -62,8 +61,9 @@ def test_b2_8_a_late_delete_of_the_machine_hits_no_other_of_that_name(
     wait_absent(scene, BOOTSTRAP, INFRASTRUCTURE)
 
 
+@pytest.mark.contract("B2.8")
 @pytest.mark.parametrize("kind", [BOOTSTRAP, INFRASTRUCTURE], ids=["bootstrap", "infrastructure"])
-def test_b2_8_a_late_delete_of_a_leftover_hits_no_other_of_that_name(
+def test_a_late_delete_of_a_leftover_hits_no_other_of_that_name(
     scene: Scene, control_plane: ControlPlane, kind: tuple[str, str]
 ) -> None:
     scene.create()
@@ -81,8 +81,9 @@ def test_b2_8_a_late_delete_of_a_leftover_hits_no_other_of_that_name(
     assert [scene.child(other) for other in PLURALS if other != kind] == [None, None]
 
 
+@pytest.mark.contract("B2.8")
 @pytest.mark.parametrize("kind", list(PLURALS), ids=list(PLURALS.values()))
-def test_b2_8_a_late_create_finds_the_name_taken_and_says_so(
+def test_a_late_create_finds_the_name_taken_and_says_so(
     scene: Scene, control_plane: ControlPlane, kind: tuple[str, str]
 ) -> None:
     scene.create()
@@ -100,9 +101,8 @@ def test_b2_8_a_late_create_finds_the_name_taken_and_says_so(
     assert kind == MACHINES or scene.child(MACHINES) is None, "the Machine comes last"
 
 
-def test_b2_8_a_create_that_was_overtaken_by_the_schedule_is_taken_back(
-    scene: Scene, control_plane: ControlPlane
-) -> None:
+@pytest.mark.contract("B2.8")
+def test_a_create_that_was_overtaken_by_the_schedule_is_taken_back(scene: Scene, control_plane: ControlPlane) -> None:
     scene.create()
     scene.wait_phase("Inactive", "ScheduleInactive")
     with gate(control_plane, scene, MACHINES, "CREATE") as held:
@@ -115,8 +115,9 @@ def test_b2_8_a_create_that_was_overtaken_by_the_schedule_is_taken_back(
     scene.wait_gone()
 
 
+@pytest.mark.contract("B2.8")
 @pytest.mark.parametrize("change", ["exchanged", "edited"])
-def test_b2_8_a_late_patch_changes_neither_another_object_nor_a_later_state(
+def test_a_late_patch_changes_neither_another_object_nor_a_later_state(
     scene: Scene, control_plane: ControlPlane, change: str
 ) -> None:
     scene.create()
@@ -148,7 +149,8 @@ def test_b2_8_a_late_patch_changes_neither_another_object_nor_a_later_state(
             scene.wait_gone()
 
 
-def test_b2_8_a_late_report_is_not_written_over_a_later_one(scene: Scene, control_plane: ControlPlane) -> None:
+@pytest.mark.contract("B2.8")
+def test_a_late_report_is_not_written_over_a_later_one(scene: Scene, control_plane: ControlPlane) -> None:
     scene.create()
     scene.wait_phase("Inactive", "ScheduleInactive")
     with Gate(control_plane, scene.namespace, [("5spot.finos.org", "scheduledmachines/status")], ["UPDATE"]) as held:
@@ -200,7 +202,8 @@ def constants(text: str) -> set[str]:
     return {file for file, node in nodes() if isinstance(node, ast.Constant) and node.value == text}
 
 
-def test_b2_8_no_delete_without_a_uid_exists_in_the_code() -> None:
+@pytest.mark.contract("B2.8")
+def test_no_delete_without_a_uid_exists_in_the_code() -> None:
     found = list(calls("delete"))
     assert found, "the search would find one"
     for where, call in found:
@@ -215,7 +218,8 @@ def test_b2_8_no_delete_without_a_uid_exists_in_the_code() -> None:
     assert uid.default is inspect.Parameter.empty
 
 
-def test_b2_8_every_patch_of_an_object_that_others_write_names_uid_and_version() -> None:
+@pytest.mark.contract("B2.8")
+def test_every_patch_of_an_object_that_others_write_names_uid_and_version() -> None:
     found = {where: call for where, call in calls("merge_patch") if not where.startswith("runtime/")}
     assert len(found) >= 3, "Machine, ScheduledMachine's status, provider's status"
     for where, call in found.items():

@@ -43,8 +43,9 @@ def lose_status(scene: Scene) -> None:
     scene.api.patch_status(*MACHINE, scene.name, scene.namespace, nothing)
 
 
+@pytest.mark.contract("B2.3")
 @pytest.mark.parametrize("when", ["while up", "while draining"])
-def test_b2_3_a_kind_that_changes_leaks_nothing(scene: Scene, when: str) -> None:
+def test_a_kind_that_changes_leaks_nothing(scene: Scene, when: str) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -78,7 +79,8 @@ def test_b2_3_a_kind_that_changes_leaks_nothing(scene: Scene, when: str) -> None
     assert not {"machineRef", "bootstrapRef", "infrastructureRef"} & set(status)
 
 
-def test_b2_3_b1_5_wanted_again_after_a_change_of_kind_the_old_objects_go_before_new_ones_come(
+@pytest.mark.contract("B1.5", "B2.3")
+def test_wanted_again_after_a_change_of_kind_the_old_objects_go_before_new_ones_come(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
     scene.create()
@@ -104,7 +106,8 @@ def test_b2_3_b1_5_wanted_again_after_a_change_of_kind_the_old_objects_go_before
     assert order[4:] == [("create", "machines")]
 
 
-def test_b2_3_leftovers_that_neither_a_machine_nor_status_names_are_found_by_label(
+@pytest.mark.contract("B2.3")
+def test_leftovers_that_neither_a_machine_nor_status_names_are_found_by_label(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
     scene.create()
@@ -179,8 +182,9 @@ NO_DRAIN = {
 }
 
 
+@pytest.mark.contract("B2.2", "B2.3", "B2.5")
 @pytest.mark.timeout(240)
-def test_b2_2_b2_3_b2_5_machines_of_5_spot_are_taken_over_and_lost_ones_are_cleaned_up(
+def test_machines_of_5_spot_are_taken_over_and_lost_ones_are_cleaned_up(
     own_control_plane: Callable[..., ControlPlane],
 ) -> None:
     plane = own_control_plane()

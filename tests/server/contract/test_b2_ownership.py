@@ -19,8 +19,9 @@ from support.scene import BOOTSTRAP, CHILDREN, INFRASTRUCTURE, MACHINES, Scene
 Json = dict[str, Any]
 
 
+@pytest.mark.contract("B2.2")
 @pytest.mark.parametrize("change", [None, "somebody-else"], ids=["lost", "changed"])
-def test_b2_2_a_label_that_was_lost_is_put_back(scene: Scene, control_plane: ControlPlane, change: str | None) -> None:
+def test_a_label_that_was_lost_is_put_back(scene: Scene, control_plane: ControlPlane, change: str | None) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -60,9 +61,10 @@ def marks(scene: Scene, which: str) -> Json:
     return found[which]
 
 
+@pytest.mark.contract("B2.2")
 @pytest.mark.parametrize("kind", [BOOTSTRAP, INFRASTRUCTURE], ids=["bootstrap", "infrastructure"])
 @pytest.mark.parametrize("which", ["nothing", "our labels", "the mark of another", "our mark but another controller"])
-def test_b2_2_a_foreign_bootstrap_or_infrastructure_object_is_never_touched(
+def test_a_foreign_bootstrap_or_infrastructure_object_is_never_touched(
     scene: Scene, control_plane: ControlPlane, kind: tuple[str, str], which: str
 ) -> None:
     scene.create()
@@ -81,8 +83,9 @@ def test_b2_2_a_foreign_bootstrap_or_infrastructure_object_is_never_touched(
     assert {(event["verb"], event["responseStatus"]["code"]) for event in tried} <= {("create", 409)}
 
 
+@pytest.mark.contract("B2.2")
 @pytest.mark.parametrize("which", ["nothing", "our labels", "our mark but another controller"])
-def test_b2_2_a_foreign_machine_is_never_touched(scene: Scene, control_plane: ControlPlane, which: str) -> None:
+def test_a_foreign_machine_is_never_touched(scene: Scene, control_plane: ControlPlane, which: str) -> None:
     scene.create()
     scene.wait_phase("Inactive", "ScheduleInactive")
     before = scene.api.create(foreign(MACHINES, scene.namespace, **marks(scene, which)))
@@ -103,7 +106,8 @@ def test_b2_2_a_foreign_machine_is_never_touched(scene: Scene, control_plane: Co
     assert resources == {"scheduledmachines"}
 
 
-def test_b2_2_an_object_with_our_mark_is_ours_also_when_a_machine_of_our_name_controls_it(
+@pytest.mark.contract("B2.2")
+def test_an_object_with_our_mark_is_ours_also_when_a_machine_of_our_name_controls_it(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
     scene.create()
@@ -130,7 +134,8 @@ def neighbour(scene: Scene) -> Iterator[Scene]:
     other.delete(missing_ok=True)
 
 
-def test_b2_2_what_belongs_to_a_namesake_of_before_is_not_inherited(
+@pytest.mark.contract("B2.2")
+def test_what_belongs_to_a_namesake_of_before_is_not_inherited(
     scene: Scene, neighbour: Scene, control_plane: ControlPlane
 ) -> None:
     scene.create()
@@ -156,7 +161,8 @@ def test_b2_2_what_belongs_to_a_namesake_of_before_is_not_inherited(
     assert neighbour.wait_phase("Active")["machineRef"]["name"] == "neighbour"
 
 
-def test_b2_2_other_kinds_under_the_name_with_our_label_alone_are_left_alone(
+@pytest.mark.contract("B2.2")
+def test_other_kinds_under_the_name_with_our_label_alone_are_left_alone(
     scene: Scene, control_plane: ControlPlane, drop_status: Callable[[Scene], None]
 ) -> None:
     theirs = scene.api.create(foreign(OTHER_INFRASTRUCTURE, scene.namespace, labels={LABEL: "web"}))

@@ -100,7 +100,8 @@ def creations(plane: ControlPlane, mark: int, namespace: str) -> list[str]:
     ]
 
 
-def test_b2_7_taints_are_rehearsed_first_and_then_on_the_machine(scene: Scene, control_plane: ControlPlane) -> None:
+@pytest.mark.contract("B2.7")
+def test_taints_are_rehearsed_first_and_then_on_the_machine(scene: Scene, control_plane: ControlPlane) -> None:
     mark = control_plane.audit_log.mark()
     scene.create(nodeTaints=TAINTS)
     scene.active(True)
@@ -113,7 +114,8 @@ def test_b2_7_taints_are_rehearsed_first_and_then_on_the_machine(scene: Scene, c
     assert order[3:] == ["machines"]
 
 
-def test_b2_7_without_taints_nothing_is_rehearsed(scene: Scene, control_plane: ControlPlane) -> None:
+@pytest.mark.contract("B2.7")
+def test_without_taints_nothing_is_rehearsed(scene: Scene, control_plane: ControlPlane) -> None:
     mark = control_plane.audit_log.mark()
     scene.create()
     scene.active(True)
@@ -139,7 +141,8 @@ def rehearsed_only(scene: Scene, plane: ControlPlane, mark: int) -> None:
     assert [scene.child(kind) for kind in CHILDREN] == [None, None, None]
 
 
-def test_b2_7_a_server_that_refuses_taints_is_an_error_and_nothing_is_created(
+@pytest.mark.contract("B2.7")
+def test_a_server_that_refuses_taints_is_an_error_and_nothing_is_created(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
     api, namespace = scene.api, scene.namespace
@@ -164,8 +167,9 @@ def test_b2_7_a_server_that_refuses_taints_is_an_error_and_nothing_is_created(
         scene.wait_phase("Active", "MachineCreated")
 
 
+@pytest.mark.contract("B2.7")
 @needs_mutating_policies
-def test_b2_7_a_server_that_drops_taints_is_an_error_and_nothing_is_created(
+def test_a_server_that_drops_taints_is_an_error_and_nothing_is_created(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
     api, namespace = scene.api, scene.namespace
@@ -187,8 +191,9 @@ def test_b2_7_a_server_that_drops_taints_is_an_error_and_nothing_is_created(
     assert len(scene.machine()["spec"]["taints"]) == 2
 
 
+@pytest.mark.contract("B2.7", "B7.1")
 @needs_mutating_policies
-def test_b2_7_b7_1_a_machine_that_loses_its_taints_after_all_is_deleted_and_the_next_is_braked(
+def test_a_machine_that_loses_its_taints_after_all_is_deleted_and_the_next_is_braked(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
     api, namespace = scene.api, scene.namespace

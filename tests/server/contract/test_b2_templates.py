@@ -43,7 +43,8 @@ def refused(scene: Scene, *words: str) -> Json:
     return eventually(told, what=f"refused because of {words}")
 
 
-def test_b2_4_a_kind_without_the_contract_label_is_refused_before_anything_is_created(
+@pytest.mark.contract("B2.4")
+def test_a_kind_without_the_contract_label_is_refused_before_anything_is_created(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
     mark = control_plane.audit_log.mark()
@@ -60,7 +61,8 @@ def test_b2_4_a_kind_without_the_contract_label_is_refused_before_anything_is_cr
     assert scene.condition("Stalled") == {}
 
 
-def test_b2_4_kinds_that_are_installed_and_labelled_later_are_used_at_once(
+@pytest.mark.contract("B2.4")
+def test_kinds_that_are_installed_and_labelled_later_are_used_at_once(
     scene: Scene, control_plane: ControlPlane, own_kind: InfrastructureKind
 ) -> None:
     mark = control_plane.audit_log.mark()
@@ -84,6 +86,7 @@ def test_b2_4_kinds_that_are_installed_and_labelled_later_are_used_at_once(
     refused(scene, own_kind.kind)
 
 
+@pytest.mark.contract("B2.4")
 @pytest.mark.parametrize(
     ("templates", "words"),
     [
@@ -99,7 +102,7 @@ def test_b2_4_kinds_that_are_installed_and_labelled_later_are_used_at_once(
     ],
     ids=["infrastructure version", "bootstrap version", "bootstrap kind"],
 )
-def test_b2_4_what_is_not_served_is_named_with_what_is(
+def test_what_is_not_served_is_named_with_what_is(
     scene: Scene, control_plane: ControlPlane, templates: Json, words: tuple[str, ...]
 ) -> None:
     mark = control_plane.audit_log.mark()
@@ -115,6 +118,7 @@ def test_b2_4_what_is_not_served_is_named_with_what_is(
 RESERVED = ("kubernetes.io/x", "k8s.io/x", "cluster.x-k8s.io/cluster-name", "5spot.finos.org/scheduled-machine")
 
 
+@pytest.mark.contract("B2.4")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -127,7 +131,7 @@ RESERVED = ("kubernetes.io/x", "k8s.io/x", "cluster.x-k8s.io/cluster-name", "5sp
     ],
     ids=str,
 )
-def test_b2_4_templates_may_neither_use_reserved_prefixes_nor_name_their_objects(scene: Scene, changes: Json) -> None:
+def test_templates_may_neither_use_reserved_prefixes_nor_name_their_objects(scene: Scene, changes: Json) -> None:
     with pytest.raises(ApiError) as caught:
         scene.create(**changes)
     assert caught.value.status in {403, 422}
@@ -136,7 +140,8 @@ def test_b2_4_templates_may_neither_use_reserved_prefixes_nor_name_their_objects
     assert scene.find() is None
 
 
-def test_b2_4_version_and_failure_domain_are_copied_to_the_machine(scene: Scene) -> None:
+@pytest.mark.contract("B2.4")
+def test_version_and_failure_domain_are_copied_to_the_machine(scene: Scene) -> None:
     scene.create(machineTemplate={"version": "v1.34.2", "failureDomain": "zone-b"})
     scene.active(True)
     scene.wait_made()
@@ -144,6 +149,7 @@ def test_b2_4_version_and_failure_domain_are_copied_to_the_machine(scene: Scene)
     assert (spec["version"], spec["failureDomain"]) == ("v1.34.2", "zone-b")
 
 
+@pytest.mark.contract("B2.4")
 @pytest.mark.parametrize(
     "edit",
     [
@@ -154,7 +160,7 @@ def test_b2_4_version_and_failure_domain_are_copied_to_the_machine(scene: Scene)
     ],
     ids=["infrastructure", "bootstrap", "machine", "drain timeout"],
 )
-def test_b2_4_an_edit_while_active_waits_for_the_next_activation(
+def test_an_edit_while_active_waits_for_the_next_activation(
     scene: Scene, control_plane: ControlPlane, edit: Json
 ) -> None:
     scene.create()
@@ -184,7 +190,8 @@ def test_b2_4_an_edit_while_active_waits_for_the_next_activation(
     assert drain == (420 if "nodeDrainTimeout" in edit else 300)
 
 
-def test_b2_4_an_edit_that_is_taken_back_leaves_the_machine_up_to_date(scene: Scene) -> None:
+@pytest.mark.contract("B2.4")
+def test_an_edit_that_is_taken_back_leaves_the_machine_up_to_date(scene: Scene) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()

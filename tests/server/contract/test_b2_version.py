@@ -22,7 +22,8 @@ OLD_FORM = {"apiVersion", "kind", "name", "namespace"}
 NEW_FORM = {"apiGroup", "kind", "name"}
 
 
-def test_b2_1_the_three_objects_have_our_name_and_marks_and_only_the_machine_an_owner(scene: Scene) -> None:
+@pytest.mark.contract("B2.1")
+def test_the_three_objects_have_our_name_and_marks_and_only_the_machine_an_owner(scene: Scene) -> None:
     template = {
         "labels": {"team": "batch"},
         "annotations": {"example.com/cost": "12"},
@@ -122,8 +123,9 @@ def assert_form(sent: dict[str, Any], version: str) -> None:
         assert "nodeDrainTimeout" not in spec
 
 
+@pytest.mark.contract("B2.1")
 @pytest.mark.timeout(240)
-def test_b2_1_the_version_is_the_one_asked_for_if_served_and_else_the_one_that_is_stored(
+def test_the_version_is_the_one_asked_for_if_served_and_else_the_one_that_is_stored(
     own_control_plane: Callable[..., ControlPlane],
 ) -> None:
     plane = own_control_plane()
@@ -147,8 +149,9 @@ def test_b2_1_the_version_is_the_one_asked_for_if_served_and_else_the_one_that_i
         assert set().union(*used.values()) == {expected}, used
 
 
+@pytest.mark.contract("B2.1")
 @pytest.mark.timeout(240)
-def test_b2_1_the_stored_version_changes_while_the_manager_runs_and_conversion_dies(
+def test_the_stored_version_changes_while_the_manager_runs_and_conversion_dies(
     own_control_plane: Callable[..., ControlPlane],
 ) -> None:
     plane = own_control_plane()

@@ -25,8 +25,9 @@ def instant(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
+@pytest.mark.contract("B3.3")
 @pytest.mark.timeout(240)
-def test_b3_3_a_deletion_that_takes_too_long_is_said_once_and_forced_only_when_asked(
+def test_a_deletion_that_takes_too_long_is_said_once_and_forced_only_when_asked(
     own_control_plane: Callable[..., ControlPlane],
 ) -> None:
     plane = own_control_plane()
@@ -85,8 +86,9 @@ def test_b3_3_a_deletion_that_takes_too_long_is_said_once_and_forced_only_when_a
         forced.let_machine_go()
 
 
+@pytest.mark.contract("B3.4")
 @pytest.mark.timeout(240)
-def test_b3_4_without_cluster_api_nothing_is_waited_for_and_its_installation_is_noticed(
+def test_without_cluster_api_nothing_is_waited_for_and_its_installation_is_noticed(
     own_control_plane: Callable[..., ControlPlane],
 ) -> None:
     plane = own_control_plane(install_crds=False)

@@ -50,7 +50,8 @@ def sent(plane: ControlPlane, mark: int, namespace: str) -> list[str]:
     ]
 
 
-def test_b3_1_nothing_is_created_before_the_finalizer_is_on_it(scene: Scene, control_plane: ControlPlane) -> None:
+@pytest.mark.contract("B3.1")
+def test_nothing_is_created_before_the_finalizer_is_on_it(scene: Scene, control_plane: ControlPlane) -> None:
     mark = control_plane.audit_log.mark()
     scene.active(True)
     with Gate(control_plane, scene.namespace, [OWN_RESOURCE], ["UPDATE"]) as gate:
@@ -69,7 +70,8 @@ def test_b3_1_nothing_is_created_before_the_finalizer_is_on_it(scene: Scene, con
     assert order.index("patch scheduledmachines") < order.index("create standinbootstraps")
 
 
-def test_b3_1_a_machine_that_is_down_has_the_finalizer_too(scene: Scene) -> None:
+@pytest.mark.contract("B3.1")
+def test_a_machine_that_is_down_has_the_finalizer_too(scene: Scene) -> None:
     scene.create()
     scene.wait_phase("Inactive", "ScheduleInactive")
     assert finalizers(scene) == [OURS]
@@ -78,8 +80,9 @@ def test_b3_1_a_machine_that_is_down_has_the_finalizer_too(scene: Scene) -> None
     eventually(lambda: finalizers(scene) == [OURS], what="it is back")
 
 
+@pytest.mark.contract("B3.2")
 @pytest.mark.parametrize("state", ["up", "in grace", "down"])
-def test_b3_2_deletion_skips_grace_keeps_the_drain_and_lets_go_last(
+def test_deletion_skips_grace_keeps_the_drain_and_lets_go_last(
     scene: Scene, control_plane: ControlPlane, state: str
 ) -> None:
     scene.create(gracefulShutdownTimeout="1h")
@@ -115,7 +118,8 @@ def test_b3_2_deletion_skips_grace_keeps_the_drain_and_lets_go_last(
     assert order[3:] == ["patch scheduledmachines"], "the finalizer last"
 
 
-def test_b3_2_what_is_left_after_the_machine_is_waited_for(scene: Scene) -> None:
+@pytest.mark.contract("B3.2")
+def test_what_is_left_after_the_machine_is_waited_for(scene: Scene) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -130,7 +134,8 @@ def test_b3_2_what_is_left_after_the_machine_is_waited_for(scene: Scene) -> None
     gone(scene)
 
 
-def test_b3_2_a_deleted_one_is_not_started_whatever_its_schedule_says(scene: Scene) -> None:
+@pytest.mark.contract("B3.2")
+def test_a_deleted_one_is_not_started_whatever_its_schedule_says(scene: Scene) -> None:
     scene.create()
     scene.wait_phase("Inactive", "ScheduleInactive")
     scene.api.patch(*MACHINE, "web", scene.namespace, {"metadata": {"finalizers": [OURS, "example.com/keep"]}})
@@ -152,7 +157,8 @@ def set_finalizers(scene: Scene, *names: str) -> Json:
     return scene.api.patch(*MACHINE, "web", scene.namespace, {"metadata": {"finalizers": list(names)}})
 
 
-def test_b3_5_a_finalizer_that_comes_while_ours_is_being_added_is_kept(
+@pytest.mark.contract("B3.5")
+def test_a_finalizer_that_comes_while_ours_is_being_added_is_kept(
     scene: Scene, control_plane: ControlPlane, manager: ManagerProcess
 ) -> None:
     with Gate(control_plane, scene.namespace, [OWN_RESOURCE], ["UPDATE"]) as gate:
@@ -168,7 +174,8 @@ def test_b3_5_a_finalizer_that_comes_while_ours_is_being_added_is_kept(
     assert [event["responseStatus"]["code"] for event in patches] == [422, 200], "the first came too late"
 
 
-def test_b3_5_the_finalizers_of_others_survive_although_they_change_while_ours_is_removed(
+@pytest.mark.contract("B3.5")
+def test_the_finalizers_of_others_survive_although_they_change_while_ours_is_removed(
     scene: Scene, control_plane: ControlPlane, manager: ManagerProcess
 ) -> None:
     scene.create()
@@ -200,8 +207,9 @@ def test_b3_5_the_finalizers_of_others_survive_although_they_change_while_ours_i
 # B3.6 ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.contract("B3.6")
 @pytest.mark.timeout(180)
-def test_b3_6_a_namespace_with_ten_live_machines_goes_by_itself(
+def test_a_namespace_with_ten_live_machines_goes_by_itself(
     api: Api, provider: ProviderKind, manager: ManagerProcess, control_plane: ControlPlane
 ) -> None:
     namespace = make_namespace(api, "b3-6")
@@ -250,7 +258,8 @@ def release(scene: Scene) -> bool:
     return True
 
 
-def test_b3_7_deletion_in_the_foreground_ends_and_may_cut_the_drain_short_as_documented(scene: Scene) -> None:
+@pytest.mark.contract("B3.7")
+def test_deletion_in_the_foreground_ends_and_may_cut_the_drain_short_as_documented(scene: Scene) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -269,7 +278,8 @@ def test_b3_7_deletion_in_the_foreground_ends_and_may_cut_the_drain_short_as_doc
     assert "drain short" in row
 
 
-def test_b3_7_a_machine_that_is_down_goes_in_the_foreground_too(scene: Scene) -> None:
+@pytest.mark.contract("B3.7")
+def test_a_machine_that_is_down_goes_in_the_foreground_too(scene: Scene) -> None:
     scene.create()
     scene.wait_phase("Inactive", "ScheduleInactive")
     scene.delete(propagation="Foreground")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from support import eventually
 from support.machines import MACHINE, bootstrap, infrastructure
 from support.scene import MACHINES, Scene
@@ -12,7 +14,8 @@ HASH = "5spot.finos.org/template-hash"
 LONG_AGO = "2020-02-02T02:02:02Z"
 
 
-def test_b4_3_scheduled_names_the_verdict_and_who_decided(scene: Scene) -> None:
+@pytest.mark.contract("B4.3")
+def test_scheduled_names_the_verdict_and_who_decided(scene: Scene) -> None:
     scene.create()
     found = scene.wait_condition("Scheduled", "False", "ScheduleInactive")
     assert f"{scene.provider.kind}/hours" in found["message"]
@@ -28,7 +31,8 @@ def test_b4_3_scheduled_names_the_verdict_and_who_decided(scene: Scene) -> None:
     assert scene.status["inSchedule"] is True, "the verdict before precedence is shown beside it"
 
 
-def test_b4_3_up_to_date_compares_the_machine_with_the_spec(scene: Scene) -> None:
+@pytest.mark.contract("B4.3")
+def test_up_to_date_compares_the_machine_with_the_spec(scene: Scene) -> None:
     scene.create()
     scene.wait_phase("Inactive")
     assert scene.condition("UpToDate") == {}, "there is no machine to compare"
@@ -68,7 +72,8 @@ def _put_back(field: str, value: Any) -> dict[str, Any]:
     return {**change, "path": f"/spec/{field}"}
 
 
-def test_b4_3_paused_is_there_while_it_applies(scene: Scene) -> None:
+@pytest.mark.contract("B4.3")
+def test_paused_is_there_while_it_applies(scene: Scene) -> None:
     scene.create()
     scene.wait_phase("Inactive")
     assert scene.condition("Paused") == {}
@@ -82,7 +87,8 @@ def test_b4_3_paused_is_there_while_it_applies(scene: Scene) -> None:
     eventually(lambda: scene.condition("Paused") == {}, what="it goes")
 
 
-def test_b4_3_fields_that_are_kept_but_not_acted_on_are_listed_and_told_once(scene: Scene) -> None:
+@pytest.mark.contract("B4.3")
+def test_fields_that_are_kept_but_not_acted_on_are_listed_and_told_once(scene: Scene) -> None:
     scene.create(killIfCommands=["java"], kata={"kind": "ConfigMap", "name": "kata"})
     found = scene.wait_condition("UnsupportedFields", "True")
     assert "killIfCommands" in found["message"]
@@ -100,7 +106,8 @@ def test_b4_3_fields_that_are_kept_but_not_acted_on_are_listed_and_told_once(sce
     assert len(scene.events("UnsupportedFields")) == 1
 
 
-def test_b4_4_a_conditions_time_moves_only_with_its_status(scene: Scene) -> None:
+@pytest.mark.contract("B4.4")
+def test_a_conditions_time_moves_only_with_its_status(scene: Scene) -> None:
     scene.create(gracefulShutdownTimeout="1h")
     scene.active(True)
     scene.wait_made()
@@ -124,7 +131,8 @@ def test_b4_4_a_conditions_time_moves_only_with_its_status(scene: Scene) -> None
     assert "Reconciling" not in times
 
 
-def test_b4_4_observed_generation_is_that_of_the_spec_that_was_looked_at(scene: Scene) -> None:
+@pytest.mark.contract("B4.4")
+def test_observed_generation_is_that_of_the_spec_that_was_looked_at(scene: Scene) -> None:
     scene.create()
     scene.wait_phase("Inactive")
     for priority in (1, 2):
@@ -136,7 +144,8 @@ def test_b4_4_observed_generation_is_that_of_the_spec_that_was_looked_at(scene: 
     assert scene.status["observedGeneration"] == generation, "no edit of the spec, no new generation"
 
 
-def test_b4_4_conditions_of_other_writers_survive(scene: Scene) -> None:
+@pytest.mark.contract("B4.4")
+def test_conditions_of_other_writers_survive(scene: Scene) -> None:
     scene.create()
     scene.wait_phase("Inactive")
     theirs = {

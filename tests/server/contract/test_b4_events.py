@@ -28,7 +28,8 @@ def heard(scene: Scene) -> list[tuple[str, str]]:
     return [(event["type"], event["reason"]) for event in found]
 
 
-def test_b4_7_each_change_of_phase_is_an_event_of_the_controller(scene: Scene) -> None:
+@pytest.mark.contract("B4.7")
+def test_each_change_of_phase_is_an_event_of_the_controller(scene: Scene) -> None:
     scene.create()
     scene.wait_phase("Inactive", "ScheduleInactive")
     scene.active(True)
@@ -52,7 +53,8 @@ def test_b4_7_each_change_of_phase_is_an_event_of_the_controller(scene: Scene) -
     assert all(event["note"] for event in scene.events())
 
 
-def test_b4_7_a_resolution_lost_and_regained_and_a_refusal_are_told(scene: Scene) -> None:
+@pytest.mark.contract("B4.7")
+def test_a_resolution_lost_and_regained_and_a_refusal_are_told(scene: Scene) -> None:
     scene.create()
     scene.wait_phase("Inactive")
     scene.provider.ready(scene.namespace, ready="False", reason="Broken", message="no calendar")
@@ -69,8 +71,9 @@ def test_b4_7_a_resolution_lost_and_regained_and_a_refusal_are_told(scene: Scene
     assert "no machines on Mondays" in scene.events("MachineCreationFailed")[0]["note"]
 
 
+@pytest.mark.contract("B4.7")
 @pytest.mark.timeout(180)
-def test_b4_7_a_flapping_provider_cannot_flood_and_lost_events_delay_nothing(
+def test_a_flapping_provider_cannot_flood_and_lost_events_delay_nothing(
     own_control_plane: Callable[..., ControlPlane],
 ) -> None:
     plane = own_control_plane()

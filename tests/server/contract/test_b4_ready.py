@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from support import eventually
 from support.machines import infrastructure
 from support.manager import ManagerProcess
@@ -21,7 +23,8 @@ def way(scene: Scene) -> tuple[str, str]:
     return conditions["Ready"]["status"], " ".join(there)
 
 
-def test_b4_1_ready_means_settled_as_wanted_and_reconciling_that_it_is_on_the_way(scene: Scene) -> None:
+@pytest.mark.contract("B4.1")
+def test_ready_means_settled_as_wanted_and_reconciling_that_it_is_on_the_way(scene: Scene) -> None:
     scene.create()
     scene.wait_phase("Inactive", "ScheduleInactive")
     assert way(scene) == ("True", ""), "down on purpose is as wanted"
@@ -57,7 +60,8 @@ def test_b4_1_ready_means_settled_as_wanted_and_reconciling_that_it_is_on_the_wa
     assert way(scene) == ("True", "")
 
 
-def test_b4_1_an_unresolved_schedule_is_loud_though_the_machine_is_held(scene: Scene) -> None:
+@pytest.mark.contract("B4.1")
+def test_an_unresolved_schedule_is_loud_though_the_machine_is_held(scene: Scene) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -73,7 +77,8 @@ def test_b4_1_an_unresolved_schedule_is_loud_though_the_machine_is_held(scene: S
     scene.wait_condition("Ready", "True", "MachineReady")
 
 
-def test_b4_1_an_unknown_kind_is_stalled_until_it_is_corrected(scene: Scene) -> None:
+@pytest.mark.contract("B4.1")
+def test_an_unknown_kind_is_stalled_until_it_is_corrected(scene: Scene) -> None:
     scene.active(True)
     scene.create(infrastructureSpec=infrastructure(kind="NeverInstalled"))
     status = scene.wait_phase("Error", "MachineCreationFailed")
@@ -84,7 +89,8 @@ def test_b4_1_an_unknown_kind_is_stalled_until_it_is_corrected(scene: Scene) -> 
     assert way(scene) == ("False", "Reconciling")
 
 
-def test_b4_1_a_foreign_name_is_stalled_until_it_is_free(scene: Scene, manager: ManagerProcess) -> None:
+@pytest.mark.contract("B4.1")
+def test_a_foreign_name_is_stalled_until_it_is_free(scene: Scene, manager: ManagerProcess) -> None:
     caught_up(manager, scene.api.create(foreign(INFRASTRUCTURE, scene.namespace)))
     scene.active(True)
     scene.create()
@@ -97,7 +103,8 @@ def test_b4_1_a_foreign_name_is_stalled_until_it_is_free(scene: Scene, manager: 
     assert way(scene) == ("False", "Reconciling")
 
 
-def test_b4_1_a_creation_that_admission_refuses_is_stalled(scene: Scene) -> None:
+@pytest.mark.contract("B4.1")
+def test_a_creation_that_admission_refuses_is_stalled(scene: Scene) -> None:
     scene.active(True)
     with machines_refused(scene.api, scene.namespace, "CREATE", "no machines on Mondays"):
         scene.create()
@@ -107,7 +114,8 @@ def test_b4_1_a_creation_that_admission_refuses_is_stalled(scene: Scene) -> None
     assert "no machines on Mondays" in status["message"]
 
 
-def test_b4_1_a_quota_and_a_missing_cluster_may_pass_and_are_reconciling(scene: Scene) -> None:
+@pytest.mark.contract("B4.1")
+def test_a_quota_and_a_missing_cluster_may_pass_and_are_reconciling(scene: Scene) -> None:
     scene.active(True)
     machine_quota(scene.api, scene.namespace, 0)
     scene.create()
@@ -120,7 +128,8 @@ def test_b4_1_a_quota_and_a_missing_cluster_may_pass_and_are_reconciling(scene: 
     assert way(lonely) == ("False", "Reconciling")
 
 
-def test_b4_2_machine_ready_follows_the_machines_own_ready_condition(scene: Scene) -> None:
+@pytest.mark.contract("B4.2")
+def test_machine_ready_follows_the_machines_own_ready_condition(scene: Scene) -> None:
     scene.create()
     scene.wait_condition("MachineReady", "False", "NoMachine")
     scene.active(True)

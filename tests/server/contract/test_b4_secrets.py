@@ -70,8 +70,9 @@ CHOOSY: dict[str, Any] = {
 """A kind that refuses the credentials that it is given: the API server quotes them in its answer."""
 
 
+@pytest.mark.contract("B4.8")
 @pytest.mark.timeout(240)
-def test_b4_8_what_an_embedded_spec_holds_is_told_nowhere(
+def test_what_an_embedded_spec_holds_is_told_nowhere(
     own_control_plane: Callable[..., ControlPlane], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = ("5spot.finos.org", "scheduledmachines"), ("5spot.finos.org", "scheduledmachines/status")

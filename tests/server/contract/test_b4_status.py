@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from controlplane import ControlPlane
 from support import eventually
 from support.machines import MACHINE
@@ -14,7 +16,8 @@ from support.spending import STATUS, settle_bill, written
 OF_A_MACHINE = {"machineRef", "bootstrapRef", "infrastructureRef", "providerID", "nodeRef"}
 
 
-def test_b4_5_fields_are_written_and_cleared_when_they_are_no_longer_true(scene: Scene) -> None:
+@pytest.mark.contract("B4.5")
+def test_fields_are_written_and_cleared_when_they_are_no_longer_true(scene: Scene) -> None:
     scene.create(gracefulShutdownTimeout="1h")
     scene.active(True)
     scene.wait_made()
@@ -64,7 +67,8 @@ def test_b4_5_fields_are_written_and_cleared_when_they_are_no_longer_true(scene:
     assert status["spotSchedule"]["active"] is False
 
 
-def test_b4_5_what_somebody_else_wrote_is_put_right(scene: Scene) -> None:
+@pytest.mark.contract("B4.5")
+def test_what_somebody_else_wrote_is_put_right(scene: Scene) -> None:
     scene.create()
     before = scene.wait_phase("Inactive", "ScheduleInactive")
     wrong: dict[str, Any] = {
@@ -81,7 +85,8 @@ def test_b4_5_what_somebody_else_wrote_is_put_right(scene: Scene) -> None:
     eventually(lambda: scene.status == before, what="status is as it was")
 
 
-def test_b4_6_what_changes_nothing_is_not_written_and_an_edit_is_one_write(
+@pytest.mark.contract("B4.6")
+def test_what_changes_nothing_is_not_written_and_an_edit_is_one_write(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
     scene.create()
@@ -114,7 +119,8 @@ def test_b4_6_what_changes_nothing_is_not_written_and_an_edit_is_one_write(
     settle_bill(control_plane, mark, scene.namespace, {STATUS: 2})
 
 
-def test_b4_6_changes_that_come_together_are_never_more_writes_than_changes(
+@pytest.mark.contract("B4.6")
+def test_changes_that_come_together_are_never_more_writes_than_changes(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
     scene.create(enabled=False)

@@ -34,8 +34,9 @@ ALWAYS = {"daysOfWeek": ["mon-sun"], "hoursOfDay": ["0-23"]}
 RUNS = "controller_runtime_reconcile_total"
 
 
+@pytest.mark.contract("B5.3")
 @pytest.mark.timeout(240)
-def test_b5_3_missed_changes_are_made_up_for_once_and_missed_boundaries_not_replayed(
+def test_missed_changes_are_made_up_for_once_and_missed_boundaries_not_replayed(
     own_control_plane: Callable[..., ControlPlane],
 ) -> None:
     plane = own_control_plane()

@@ -58,7 +58,8 @@ def start(scene: Scene, **spec: Any) -> None:
     eventually(lambda: scene.events("MachineCreated"), what="the event of the start")
 
 
-def test_b5_2_on_costs_three_creations_one_status_write_and_one_event_at_most(
+@pytest.mark.contract("B5.2")
+def test_on_costs_three_creations_one_status_write_and_one_event_at_most(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
     scene.create()
@@ -71,9 +72,10 @@ def test_b5_2_on_costs_three_creations_one_status_write_and_one_event_at_most(
     bill.settle(ON, events=1)
 
 
+@pytest.mark.contract("B5.2")
 @pytest.mark.parametrize("grace", ["0s", "2s"])
 @pytest.mark.parametrize("left", [True, False], ids=["with-leftovers", "without-leftovers"])
-def test_b5_2_off_costs_one_deletion_those_of_leftovers_and_a_status_write_for_each_step(
+def test_off_costs_one_deletion_those_of_leftovers_and_a_status_write_for_each_step(
     scene: Scene, control_plane: ControlPlane, manager: ManagerProcess, grace: str, left: bool
 ) -> None:
     start(scene, gracefulShutdownTimeout=grace)
@@ -97,7 +99,8 @@ def test_b5_2_off_costs_one_deletion_those_of_leftovers_and_a_status_write_for_e
     bill.settle({DELETE_MACHINE: 1, **leftovers, STATUS: steps}, events=2)
 
 
-def test_b5_2_off_and_on_again_within_grace_touches_no_machine(scene: Scene, control_plane: ControlPlane) -> None:
+@pytest.mark.contract("B5.2")
+def test_off_and_on_again_within_grace_touches_no_machine(scene: Scene, control_plane: ControlPlane) -> None:
     start(scene, gracefulShutdownTimeout="1h")
     bill = Bill(scene, control_plane)
     scene.active(False)
@@ -107,7 +110,8 @@ def test_b5_2_off_and_on_again_within_grace_touches_no_machine(scene: Scene, con
     bill.settle({STATUS: 2}, events=2)
 
 
-def test_b5_2_what_cluster_api_reports_costs_one_status_write_for_each_change_that_is_shown(
+@pytest.mark.contract("B5.2")
+def test_what_cluster_api_reports_costs_one_status_write_for_each_change_that_is_shown(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
     start(scene)
@@ -120,7 +124,8 @@ def test_b5_2_what_cluster_api_reports_costs_one_status_write_for_each_change_th
     bill.settle({STATUS: 2}, events=0)
 
 
-def test_b5_1_a_flip_reaches_the_first_creation_without_waiting_for_a_poll(
+@pytest.mark.contract("B5.1")
+def test_a_flip_reaches_the_first_creation_without_waiting_for_a_poll(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
     scene.create()

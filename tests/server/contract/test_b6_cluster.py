@@ -42,9 +42,8 @@ def make_cluster(scene: Scene, name: str) -> None:
             scene.api.create(body)
 
 
-def test_b6_1_without_its_cluster_nothing_is_created_and_with_it_at_once(
-    scene: Scene, control_plane: ControlPlane
-) -> None:
+@pytest.mark.contract("B6.1")
+def test_without_its_cluster_nothing_is_created_and_with_it_at_once(scene: Scene, control_plane: ControlPlane) -> None:
     scene.active(True)
     mark = control_plane.audit_log.mark()
     scene.create(clusterName="later")
@@ -58,7 +57,8 @@ def test_b6_1_without_its_cluster_nothing_is_created_and_with_it_at_once(
     scene.wait_phase("Active", "MachineCreated")
 
 
-def test_b6_1_a_cluster_that_is_being_deleted_takes_its_machines_along_without_grace(scene: Scene) -> None:
+@pytest.mark.contract("B6.1")
+def test_a_cluster_that_is_being_deleted_takes_its_machines_along_without_grace(scene: Scene) -> None:
     scene.create(gracefulShutdownTimeout="1h", nodeDrainTimeout="5m")
     scene.active(True)
     scene.wait_made()
@@ -83,7 +83,8 @@ def test_b6_1_a_cluster_that_is_being_deleted_takes_its_machines_along_without_g
     scene.wait_phase("Active")
 
 
-def test_b6_1_a_deletion_that_is_under_way_ends_a_grace_period_and_is_stronger_than_an_unresolved_schedule(
+@pytest.mark.contract("B6.1")
+def test_a_deletion_that_is_under_way_ends_a_grace_period_and_is_stronger_than_an_unresolved_schedule(
     scene: Scene,
 ) -> None:
     scene.create(gracefulShutdownTimeout="1h")
@@ -101,7 +102,8 @@ def test_b6_1_a_deletion_that_is_under_way_ends_a_grace_period_and_is_stronger_t
     let_cluster_go(scene)
 
 
-def test_b6_1_the_kill_switch_is_stronger_than_the_deletion_of_the_cluster(scene: Scene) -> None:
+@pytest.mark.contract("B6.1")
+def test_the_kill_switch_is_stronger_than_the_deletion_of_the_cluster(scene: Scene) -> None:
     scene.create(killSwitch=True)
     scene.wait_phase("Terminated")
     delete_cluster(scene)
@@ -137,8 +139,9 @@ EVERY_WAY = pytest.mark.parametrize(
 WITHOUT_A_MACHINE = pytest.mark.parametrize("pause", [pause_cluster, pause_object], ids=["cluster", "scheduledmachine"])
 
 
+@pytest.mark.contract("B6.2")
 @WITHOUT_A_MACHINE
-def test_b6_2_while_paused_nothing_is_created(scene: Scene, control_plane: ControlPlane, pause: Pause) -> None:
+def test_while_paused_nothing_is_created(scene: Scene, control_plane: ControlPlane, pause: Pause) -> None:
     scene.create()
     scene.wait_phase("Inactive")
     pause(scene, paused=True)
@@ -161,10 +164,9 @@ def test_b6_2_while_paused_nothing_is_created(scene: Scene, control_plane: Contr
     assert scene.condition("Paused") == {}
 
 
+@pytest.mark.contract("B6.2")
 @EVERY_WAY
-def test_b6_2_while_paused_nothing_is_deleted_or_changed(
-    scene: Scene, control_plane: ControlPlane, pause: Pause
-) -> None:
+def test_while_paused_nothing_is_deleted_or_changed(scene: Scene, control_plane: ControlPlane, pause: Pause) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -193,8 +195,9 @@ def test_b6_2_while_paused_nothing_is_deleted_or_changed(
     scene.wait_gone()
 
 
+@pytest.mark.contract("B6.2")
 @EVERY_WAY
-def test_b6_2_the_kill_switch_alone_acts_while_paused(scene: Scene, pause: Pause) -> None:
+def test_the_kill_switch_alone_acts_while_paused(scene: Scene, pause: Pause) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -214,8 +217,9 @@ def test_b6_2_the_kill_switch_alone_acts_while_paused(scene: Scene, pause: Pause
         scene.wait_phase("Pending", "Paused")
 
 
+@pytest.mark.contract("B6.2")
 @WITHOUT_A_MACHINE
-def test_b6_2_a_deletion_under_pause_keeps_the_finalizer_also_when_nothing_is_left(
+def test_a_deletion_under_pause_keeps_the_finalizer_also_when_nothing_is_left(
     scene: Scene, control_plane: ControlPlane, pause: Pause
 ) -> None:
     scene.create()
@@ -231,7 +235,8 @@ def test_b6_2_a_deletion_under_pause_keeps_the_finalizer_also_when_nothing_is_le
     eventually(lambda: scene.find() is None, what="it is gone")
 
 
-def test_b6_2_leftovers_wait_for_the_end_of_a_pause(scene: Scene) -> None:
+@pytest.mark.contract("B6.2")
+def test_leftovers_wait_for_the_end_of_a_pause(scene: Scene) -> None:
     scene.create()
     scene.active(True)
     scene.wait_made()
@@ -250,7 +255,8 @@ def test_b6_2_leftovers_wait_for_the_end_of_a_pause(scene: Scene) -> None:
     scene.wait_phase("Inactive")
 
 
-def test_b6_2_an_object_first_seen_under_pause_is_reported_and_not_marked(
+@pytest.mark.contract("B6.2")
+def test_an_object_first_seen_under_pause_is_reported_and_not_marked(
     scene: Scene, control_plane: ControlPlane, manager: ManagerProcess
 ) -> None:
     paused = pause_cluster(scene, paused=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from controlplane import Api, ControlPlane
 from controlplane.audit import select
 from support import make_namespace
@@ -18,7 +20,8 @@ Start = Callable[..., ControlPlane]
 _MANY = 80
 
 
-def test_b5_4_namespaces_take_turns_and_the_higher_priority_goes_first(
+@pytest.mark.contract("B5.4")
+def test_namespaces_take_turns_and_the_higher_priority_goes_first(
     control_plane: ControlPlane, manager: ManagerProcess, provider: ProviderKind
 ) -> None:
     api = control_plane.api
@@ -57,7 +60,8 @@ def test_b5_4_namespaces_take_turns_and_the_higher_priority_goes_first(
     assert high > len(first) // 2, first
 
 
-def test_b8_2_one_namespace_with_roles_alone_is_served_and_no_other_is_looked_at(own_control_plane: Start) -> None:
+@pytest.mark.contract("B8.2")
+def test_one_namespace_with_roles_alone_is_served_and_no_other_is_looked_at(own_control_plane: Start) -> None:
     plane = own_control_plane()
     api = plane.api
     mine, other = (make_namespace(api, name) for name in ("mine", "other"))
@@ -90,7 +94,8 @@ def test_b8_2_one_namespace_with_roles_alone_is_served_and_no_other_is_looked_at
     assert everywhere <= {"customresourcedefinitions"}
 
 
-def test_b8_3_deletions_by_schedule_wait_their_turn_and_the_kill_switch_does_not(own_control_plane: Start) -> None:
+@pytest.mark.contract("B8.3")
+def test_deletions_by_schedule_wait_their_turn_and_the_kill_switch_does_not(own_control_plane: Start) -> None:
     plane = own_control_plane()
     install(plane)
     api = plane.api

@@ -113,9 +113,8 @@ VERDICTS: dict[str, tuple[Json, bool, str | None]] = {
 }
 
 
-def test_c2_every_kind_of_entry_gives_its_verdict_and_the_exact_next_change(
-    scene: Scene, manager: ManagerProcess
-) -> None:
+@pytest.mark.contract("C2")
+def test_every_kind_of_entry_gives_its_verdict_and_the_exact_next_change(scene: Scene, manager: ManagerProcess) -> None:
     api, namespace = scene.api, scene.namespace
     api.create_many(market(name, namespace, spec) for name, (spec, _, _) in VERDICTS.items())
     found = {name: judged(api, namespace, name) for name in VERDICTS}
@@ -136,7 +135,8 @@ def test_c2_every_kind_of_entry_gives_its_verdict_and_the_exact_next_change(
     eventually(lambda: shown() == expected, what="the gauges")
 
 
-def test_c2_a_closure_that_nobody_planned_takes_the_machine_and_its_end_brings_it_back(
+@pytest.mark.contract("C2")
+def test_a_closure_that_nobody_planned_takes_the_machine_and_its_end_brings_it_back(
     scene: Scene, control_plane: ControlPlane, manager: ManagerProcess
 ) -> None:
     """A storm day: the date is added to the holidays while the market is open, and nothing is restarted."""
@@ -173,7 +173,8 @@ def test_c2_a_closure_that_nobody_planned_takes_the_machine_and_its_end_brings_i
     assert len(reports) == 2, "one for each flip"
 
 
-def test_c2_a_steady_market_is_written_once(scene: Scene, control_plane: ControlPlane) -> None:
+@pytest.mark.contract("C2")
+def test_a_steady_market_is_written_once(scene: Scene, control_plane: ControlPlane) -> None:
     api, namespace = scene.api, scene.namespace
     mark = control_plane.audit_log.mark()
     api.create(market("steady", namespace, {"sessions": [ALWAYS]}))
@@ -185,7 +186,8 @@ def test_c2_a_steady_market_is_written_once(scene: Scene, control_plane: Control
     settle_bill(control_plane, mark, namespace, {REPORT: 2})
 
 
-def test_c2_a_zone_that_does_not_exist_is_reported_and_active_stays_as_it_was(scene: Scene) -> None:
+@pytest.mark.contract("C2")
+def test_a_zone_that_does_not_exist_is_reported_and_active_stays_as_it_was(scene: Scene) -> None:
     api, namespace = scene.api, scene.namespace
     api.create(market("exchange", namespace, {"sessions": [ALWAYS]}))
     good = judged(api, namespace, "exchange")
@@ -198,7 +200,8 @@ def test_c2_a_zone_that_does_not_exist_is_reported_and_active_stays_as_it_was(sc
     assert 'did you mean "America/New_York"?' in ready(bad)["message"]
 
 
-def test_c2_people_see_the_columns_of_the_existing_5_spot(scene: Scene, control_plane: ControlPlane) -> None:
+@pytest.mark.contract("C2")
+def test_people_see_the_columns_of_the_existing_5_spot(scene: Scene, control_plane: ControlPlane) -> None:
     spec = {"timezone": "Asia/Tokyo", "sessions": [ALWAYS]}
     scene.api.create(market("exchange", scene.namespace, spec))
     judged(scene.api, scene.namespace, "exchange")
@@ -271,8 +274,9 @@ REFUSED: dict[str, tuple[Json, str, str]] = {
 }
 
 
+@pytest.mark.contract("C2")
 @pytest.mark.parametrize("case", REFUSED)
-def test_c2_what_the_schema_can_tell_is_refused_with_the_field_named(api: Api, case: str) -> None:
+def test_what_the_schema_can_tell_is_refused_with_the_field_named(api: Api, case: str) -> None:
     spec, field, part = REFUSED[case]
     with pytest.raises(ApiError) as caught:
         api.create(market("bad", "default", spec), dry_run=True)
@@ -316,15 +320,17 @@ ACCEPTED: dict[str, Json] = {
 }
 
 
+@pytest.mark.contract("C2")
 @pytest.mark.parametrize("case", ACCEPTED)
-def test_c2_what_keeps_the_rules_is_taken(api: Api, case: str) -> None:
+def test_what_keeps_the_rules_is_taken(api: Api, case: str) -> None:
     spec = ACCEPTED[case]
     created = api.create(market("sample", "default", spec), dry_run=True)["spec"]
     assert {name: created[name] for name in spec} == spec, "nothing is written into what people apply again"
     assert validate(CapitalMarketsScheduleSpec, created) == validate(CapitalMarketsScheduleSpec, spec)
 
 
-def test_c2_a_status_without_a_verdict_reads_as_inactive_as_in_the_existing_5_spot(api: Api, namespace: str) -> None:
+@pytest.mark.contract("C2")
+def test_a_status_without_a_verdict_reads_as_inactive_as_in_the_existing_5_spot(api: Api, namespace: str) -> None:
     api.create(market("sample", namespace, {}))
     status = api.patch_status(*MARKET, "sample", namespace, {"observedGeneration": 1})["status"]
     assert status["active"] is False

@@ -44,7 +44,8 @@ def wait_verdict(api: Api, namespace: str, name: str, ready: str, reason: str, *
     return eventually(found, what=f"{name}: {ready} {reason} {words}")
 
 
-def test_c3_a_switch_gives_and_takes_a_machine(scene: Scene, kubectl: Callable[..., str]) -> None:
+@pytest.mark.contract("C3")
+def test_a_switch_gives_and_takes_a_machine(scene: Scene, kubectl: Callable[..., str]) -> None:
     api, namespace = scene.api, scene.namespace
     api.create(manual("switch", namespace, enabled=False))
     scene.create(schedule=reference(kind="ManualSchedule", name="switch"))
@@ -64,9 +65,8 @@ def test_c3_a_switch_gives_and_takes_a_machine(scene: Scene, kubectl: Callable[.
     scene.wait_made()
 
 
-def test_c3_a_base_decides_and_what_it_says_is_followed_without_a_restart(
-    scene: Scene, manager: ManagerProcess
-) -> None:
+@pytest.mark.contract("C3")
+def test_a_base_decides_and_what_it_says_is_followed_without_a_restart(scene: Scene, manager: ManagerProcess) -> None:
     api, namespace = scene.api, scene.namespace
     before = manager.pid
     api.create(schedule("hours", namespace, EVER))
@@ -100,7 +100,8 @@ def test_c3_a_base_decides_and_what_it_says_is_followed_without_a_restart(
     assert manager.running
 
 
-def test_c3_a_base_of_a_kind_that_comes_and_goes(scene: Scene, own_provider: Callable[..., ProviderKind]) -> None:
+@pytest.mark.contract("C3")
+def test_a_base_of_a_kind_that_comes_and_goes(scene: Scene, own_provider: Callable[..., ProviderKind]) -> None:
     api, namespace = scene.api, scene.namespace
     kind = own_provider()
     api.create(manual("layer", namespace, base=base(kind.kind, "hours")))
@@ -120,7 +121,8 @@ def test_c3_a_base_of_a_kind_that_comes_and_goes(scene: Scene, own_provider: Cal
     assert held["active"] is False
 
 
-def test_c3_a_chain_that_returns_or_is_too_long_is_told_to_all_in_it(scene: Scene) -> None:
+@pytest.mark.contract("C3")
+def test_a_chain_that_returns_or_is_too_long_is_told_to_all_in_it(scene: Scene) -> None:
     api, namespace = scene.api, scene.namespace
     for number in range(3):
         api.create(manual(f"c{number}", namespace, base=base("ManualSchedule", f"c{(number + 1) % 3}")))
@@ -151,15 +153,17 @@ REFUSED: dict[str, tuple[Json, str]] = {
 }
 
 
+@pytest.mark.contract("C3")
 @pytest.mark.parametrize("case", REFUSED)
-def test_c3_a_schedule_with_neither_or_both_is_refused_when_applied(api: Api, namespace: str, case: str) -> None:
+def test_a_schedule_with_neither_or_both_is_refused_when_applied(api: Api, namespace: str, case: str) -> None:
     spec, words = REFUSED[case]
     with pytest.raises(ApiError) as refused:
         api.create(manual("any", namespace, **spec), dry_run=True)
     assert words in str(refused.value)
 
 
-def test_c9_the_status_of_a_new_kind_has_no_verdict_by_default(api: Api, namespace: str) -> None:
+@pytest.mark.contract("C9")
+def test_the_status_of_a_new_kind_has_no_verdict_by_default(api: Api, namespace: str) -> None:
     api.create(manual("any", namespace, enabled=True))
     with pytest.raises(ApiError, match=r"status\.active: Required value"):
         api.request(

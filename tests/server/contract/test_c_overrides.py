@@ -51,7 +51,8 @@ def instant(**after: float) -> str:
     return (datetime.now(UTC) + timedelta(**after)).replace(microsecond=0).isoformat().replace("+00:00", "Z")
 
 
-def test_c7_an_override_gives_and_takes_a_machine_and_goes_by_itself(scene: Scene, kubectl: Kubectl) -> None:
+@pytest.mark.contract("C7")
+def test_an_override_gives_and_takes_a_machine_and_goes_by_itself(scene: Scene, kubectl: Kubectl) -> None:
     api, namespace = scene.api, scene.namespace
     api.create(schedule("base", namespace, EVER))
     scene.create(schedule=reference(name="base"))
@@ -85,7 +86,8 @@ def test_c7_an_override_gives_and_takes_a_machine_and_goes_by_itself(scene: Scen
     assert scene.status["phase"] == "Active"
 
 
-def test_c7_the_latest_one_that_started_decides_whoever_owns_it(
+@pytest.mark.contract("C7")
+def test_the_latest_one_that_started_decides_whoever_owns_it(
     scene: Scene, kubectl: Kubectl, control_plane: ControlPlane
 ) -> None:
     api, namespace = scene.api, scene.namespace
@@ -127,7 +129,8 @@ def test_c7_the_latest_one_that_started_decides_whoever_owns_it(
     settle_bill(control_plane, mark, namespace, {REPORT: 1})
 
 
-def test_c7_to_the_next_transition_is_the_default_and_is_fixed_at_the_start(scene: Scene) -> None:
+@pytest.mark.contract("C7")
+def test_to_the_next_transition_is_the_default_and_is_fixed_at_the_start(scene: Scene) -> None:
     api, namespace = scene.api, scene.namespace
     opens = instant(days=2)
     api.create(
@@ -158,7 +161,8 @@ def test_c7_to_the_next_transition_is_the_default_and_is_fixed_at_the_start(scen
     eventually(lambda: told(api, namespace, "never").count("OverrideStarted") == 2, what="another event")
 
 
-def test_c7_a_disabled_time_based_schedule_is_not_overridden(scene: Scene) -> None:
+@pytest.mark.contract("C7")
+def test_a_disabled_time_based_schedule_is_not_overridden(scene: Scene) -> None:
     api, namespace = scene.api, scene.namespace
     override = [{"name": "on", "active": True, "until": "forever"}]
     api.create(schedule("off", namespace, {**EVER, "enabled": False, "overrides": override}))
@@ -194,8 +198,9 @@ VALID: dict[str, Json] = {
 }
 
 
+@pytest.mark.contract("C7")
 @pytest.mark.parametrize("kind", [provider.kind for provider in shipped_providers()])
-def test_c7_overrides_that_cannot_be_are_refused_when_applied(api: Api, namespace: str, kind: str) -> None:
+def test_overrides_that_cannot_be_are_refused_when_applied(api: Api, namespace: str, kind: str) -> None:
     def create(overrides: list[Json]) -> Json:
         metadata = {"name": "any", "namespace": namespace}
         spec = {**VALID[kind], "overrides": overrides}
@@ -220,7 +225,8 @@ def test_c7_overrides_that_cannot_be_are_refused_when_applied(api: Api, namespac
     assert stored == {"name": "a", "active": False, "until": "nextTransition"}
 
 
-def test_c7_a_typing_error_in_an_override_is_told_by_kubectl(kubectl: Kubectl, namespace: str) -> None:
+@pytest.mark.contract("C7")
+def test_a_typing_error_in_an_override_is_told_by_kubectl(kubectl: Kubectl, namespace: str) -> None:
     body = schedule("any", namespace, {"overrides": [{"name": "a", "activ": True}]})
     with pytest.raises(KubectlFailed, match=r'unknown field "spec.overrides\[0\].activ"'):
         kubectl("apply", "--validate=strict", "-f", "-", stdin=yaml.safe_dump(body))

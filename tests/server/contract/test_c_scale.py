@@ -58,10 +58,11 @@ def plane(own_control_plane: Callable[..., ControlPlane]) -> ControlPlane:
     return plane
 
 
+@pytest.mark.contract("C9", "C10")
 @pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_c9_c10_thousands_rest_a_thousand_ring_at_once_and_a_broken_one_harms_nobody(plane: ControlPlane) -> None:
+def test_thousands_rest_a_thousand_ring_at_once_and_a_broken_one_harms_nobody(plane: ControlPlane) -> None:
     path = os.pathsep.join(filter(None, (str(PROGRAMS), os.environ.get("PYTHONPATH"))))
     # As its team would start it: by name.
     with ManagerProcess(plane, "--provider", "bells:BELL", environment={"PYTHONPATH": path}) as process:

@@ -114,7 +114,8 @@ VERDICTS: dict[str, tuple[Json, bool, str | None]] = {
 }
 
 
-def test_c1_c8_every_kind_of_rule_gives_its_verdict_and_the_exact_next_change(scene: Scene) -> None:
+@pytest.mark.contract("C1", "C8")
+def test_every_kind_of_rule_gives_its_verdict_and_the_exact_next_change(scene: Scene) -> None:
     api, namespace = scene.api, scene.namespace
     api.create_many(schedule(name, namespace, spec) for name, (spec, _, _) in VERDICTS.items())
     found = {name: judged(api, namespace, name) for name in VERDICTS}
@@ -126,7 +127,8 @@ def test_c1_c8_every_kind_of_rule_gives_its_verdict_and_the_exact_next_change(sc
         assert condition["reason"] == ("WindowOpen" if VERDICTS[name][1] else "WindowClosed")
 
 
-def test_c8_the_release_of_the_zone_data_is_told(manager: ManagerProcess) -> None:
+@pytest.mark.contract("C8")
+def test_the_release_of_the_zone_data_is_told(manager: ManagerProcess) -> None:
     release = importlib.import_module("tzdata").IANA_VERSION
     assert manager.metrics()[f'fivespot_tzdata_info{{release="{release}"}}'] == 1
     assert any(record.get("tzdata") == release for record in manager.logs())
@@ -147,8 +149,9 @@ def _sunday(start: str, end: str) -> Json:
     return {"timezone": "Europe/Berlin", "windows": [{"days": ["sun"], "start": start, "end": end}]}
 
 
+@pytest.mark.contract("C2", "C8", "C9")
 @pytest.mark.timeout(240)
-def test_c2_c8_c9_boundaries_where_the_clock_jumps(
+def test_boundaries_where_the_clock_jumps(
     own_control_plane: Callable[..., ControlPlane], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log_bodies(monkeypatch, (GROUP, "timebasedspotschedules/status"))
@@ -247,8 +250,9 @@ REFUSED: dict[str, tuple[Json, str]] = {
 }
 
 
+@pytest.mark.contract("C10")
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.replace(" ", "-"))
-def test_c10_a_bad_spec_is_refused_when_applied_where_the_schema_can_tell(api: Api, case: str) -> None:
+def test_a_bad_spec_is_refused_when_applied_where_the_schema_can_tell(api: Api, case: str) -> None:
     spec, names = REFUSED[case]
     with pytest.raises(ApiError) as refused:
         api.create(schedule("bad", "default", spec), dry_run=True)
@@ -262,7 +266,8 @@ REPORTED: dict[str, tuple[Json, list[str]]] = {
 }
 
 
-def test_c10_another_bad_spec_is_reported_and_active_stays_as_it_was(scene: Scene) -> None:
+@pytest.mark.contract("C10")
+def test_another_bad_spec_is_reported_and_active_stays_as_it_was(scene: Scene) -> None:
     api, namespace = scene.api, scene.namespace
     for name, (spec, words) in REPORTED.items():
         api.create(schedule(name, namespace, spec))
@@ -309,7 +314,8 @@ def test_c10_another_bad_spec_is_reported_and_active_stays_as_it_was(scene: Scen
     assert scene.machine()["metadata"]["uid"] == uid
 
 
-def test_c9_a_steady_schedule_is_written_once_and_put_right_when_somebody_else_writes(
+@pytest.mark.contract("C9")
+def test_a_steady_schedule_is_written_once_and_put_right_when_somebody_else_writes(
     scene: Scene, control_plane: ControlPlane
 ) -> None:
     api, namespace = scene.api, scene.namespace

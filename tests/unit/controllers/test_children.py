@@ -31,8 +31,9 @@ def stored(**changes: Any) -> dict[str, Any]:
     return body
 
 
+@pytest.mark.contract("B2.1")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_b2_1_the_machine_has_our_name_and_we_control_it(version: str) -> None:
+def test_the_machine_has_our_name_and_we_control_it(version: str) -> None:
     built = build_machine(stored(), version)
     assert (built["apiVersion"], built["kind"]) == (f"cluster.x-k8s.io/{version}", "Machine")
     assert (built["metadata"]["name"], built["metadata"]["namespace"]) == ("web-1", "team-a")
@@ -49,7 +50,8 @@ def test_b2_1_the_machine_has_our_name_and_we_control_it(version: str) -> None:
     ]
 
 
-def test_b2_1_references_at_v1beta2_name_the_group_and_nothing_more() -> None:
+@pytest.mark.contract("B2.1")
+def test_references_at_v1beta2_name_the_group_and_nothing_more() -> None:
     built = build_machine(stored(), "v1beta2")["spec"]
     assert built["bootstrap"]["configRef"] == {
         "apiGroup": "bootstrap.cluster.x-k8s.io",
@@ -63,7 +65,8 @@ def test_b2_1_references_at_v1beta2_name_the_group_and_nothing_more() -> None:
     }
 
 
-def test_b2_1_references_at_v1beta1_name_the_version_and_the_namespace() -> None:
+@pytest.mark.contract("B2.1")
+def test_references_at_v1beta1_name_the_version_and_the_namespace() -> None:
     body = stored(infrastructureSpec=infrastructure("infrastructure.cluster.x-k8s.io/v1beta2"))
     built = build_machine(body, "v1beta1")["spec"]
     assert built["bootstrap"]["configRef"] == {
@@ -80,8 +83,9 @@ def test_b2_1_references_at_v1beta1_name_the_version_and_the_namespace() -> None
     }
 
 
+@pytest.mark.contract("B2.1")
 @pytest.mark.parametrize(("field", "build"), [("bootstrapSpec", bootstrap), ("infrastructureSpec", infrastructure)])
-def test_b2_1_embedded_objects_carry_their_spec_and_no_owner(field: str, build: Any) -> None:
+def test_embedded_objects_carry_their_spec_and_no_owner(field: str, build: Any) -> None:
     secret = {"files": [{"path": "/etc/x", "content": "y"}]}
     body = stored(**{field: build(spec=secret, metadata={"labels": {"team": "a"}, "annotations": {"x.org/y": "z"}})})
     built = build_embedded(body, field)
@@ -112,7 +116,8 @@ def test_all_three_say_whose_they_are_and_what_they_were_made_from() -> None:
         }
 
 
-def test_b2_4_our_labels_and_annotations_win_over_those_of_a_template_and_its_name_is_ignored() -> None:
+@pytest.mark.contract("B2.4")
+def test_our_labels_and_annotations_win_over_those_of_a_template_and_its_name_is_ignored() -> None:
     # Such a template is refused today; an object that is older than the rule must not take the children from us.
     taken = {
         "name": "theirs",
@@ -133,7 +138,8 @@ def test_b2_4_our_labels_and_annotations_win_over_those_of_a_template_and_its_na
         assert "theirs" not in json.dumps(built["metadata"])
 
 
-def test_b2_4_version_and_failure_domain_reach_the_machine() -> None:
+@pytest.mark.contract("B2.4")
+def test_version_and_failure_domain_reach_the_machine() -> None:
     built = build_machine(stored(machineTemplate={"version": "v1.34.4", "failureDomain": "zone-a"}), "v1beta2")["spec"]
     assert (built["version"], built["failureDomain"]) == ("v1.34.4", "zone-a")
     bare = build_machine(stored(machineTemplate={"labels": {"a": "b"}}), "v1beta2")
@@ -141,8 +147,9 @@ def test_b2_4_version_and_failure_domain_reach_the_machine() -> None:
     assert bare["metadata"]["labels"]["a"] == "b"
 
 
+@pytest.mark.contract("B2.7")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_b2_7_taints_always_propagate(version: str) -> None:
+def test_taints_always_propagate(version: str) -> None:
     taints = [taint("x.org/spot", value="yes"), taint("y", "NoExecute", value="")]
     assert build_machine(stored(nodeTaints=taints), version)["spec"]["taints"] == [
         {"key": "x.org/spot", "value": "yes", "effect": "NoSchedule", "propagation": "Always"},
@@ -151,25 +158,29 @@ def test_b2_7_taints_always_propagate(version: str) -> None:
     assert "taints" not in build_machine(stored(nodeTaints=[]), version)["spec"]
 
 
-def test_b2_5_the_drain_timeout_is_set_in_whole_seconds_at_v1beta2() -> None:
+@pytest.mark.contract("B2.5")
+def test_the_drain_timeout_is_set_in_whole_seconds_at_v1beta2() -> None:
     built = build_machine(stored(nodeDrainTimeout="2m"), "v1beta2")
     assert built["spec"]["deletion"] == {"nodeDrainTimeoutSeconds": 120, "nodeVolumeDetachTimeoutSeconds": 120}
     assert EXCLUDE_DRAIN not in built["metadata"]["annotations"]
 
 
-def test_b2_5_the_drain_timeout_is_set_in_whole_seconds_at_v1beta1() -> None:
+@pytest.mark.contract("B2.5")
+def test_the_drain_timeout_is_set_in_whole_seconds_at_v1beta1() -> None:
     built = build_machine(stored(nodeDrainTimeout="1h"), "v1beta1")["spec"]
     assert (built["nodeDrainTimeout"], built["nodeVolumeDetachTimeout"]) == ("3600s", "3600s")
     assert "deletion" not in built
 
 
-def test_b2_5_an_absent_drain_timeout_is_five_minutes() -> None:
+@pytest.mark.contract("B2.5")
+def test_an_absent_drain_timeout_is_five_minutes() -> None:
     assert build_machine(stored(), "v1beta2")["spec"]["deletion"]["nodeDrainTimeoutSeconds"] == 300
 
 
+@pytest.mark.contract("B2.5")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("text", ["0s", "0h", "00000000m"])
-def test_b2_5_zero_is_said_by_annotations_and_by_no_timeout(version: str, text: str) -> None:
+def test_zero_is_said_by_annotations_and_by_no_timeout(version: str, text: str) -> None:
     built = build_machine(stored(nodeDrainTimeout=text), version)
     assert built["metadata"]["annotations"][EXCLUDE_DRAIN] == ""
     assert built["metadata"]["annotations"][EXCLUDE_VOLUMES] == ""

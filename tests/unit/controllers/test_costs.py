@@ -31,8 +31,9 @@ from unit.controllers.build import (
 REFERENCES = ("bootstrapRef", "infrastructureRef")
 
 
+@pytest.mark.contract("B5.2")
 @pytest.mark.parametrize("reading", [UP, DOWN], ids=["up", "down"])
-def test_b5_2_what_cluster_api_deletes_with_its_machine_costs_no_write(reading: Resolution) -> None:
+def test_what_cluster_api_deletes_with_its_machine_costs_no_write(reading: Resolution) -> None:
     begun = memory(machineRef=machine_ref(), shutdownRequestedTime=at(minutes=1))
     going = snapshot(reading, machine=machine(deleting=True), memory=begun)
     _, written = judged(going)
@@ -42,7 +43,8 @@ def test_b5_2_what_cluster_api_deletes_with_its_machine_costs_no_write(reading: 
         assert merge_diff(written, judged(later)[1]) == {}
 
 
-def test_b4_5_the_references_go_with_the_machine() -> None:
+@pytest.mark.contract("B4.5")
+def test_the_references_go_with_the_machine() -> None:
     refs = {"bootstrapRef": ref(BOOTSTRAP), "infrastructureRef": ref(INFRASTRUCTURE)}
     stored = memory({**status(machineRef=machine_ref(), shutdownRequestedTime=at(minutes=1)), **refs})
     _, written = judged(snapshot(DOWN, memory=stored))
@@ -62,7 +64,8 @@ def mirrors(first: MachineView, second: MachineView) -> bool:
     return mirror_only(old, new)
 
 
-def test_b5_2_what_cluster_api_reports_of_a_machine_on_its_way_may_wait() -> None:
+@pytest.mark.contract("B5.2")
+def test_what_cluster_api_reports_of_a_machine_on_its_way_may_wait() -> None:
     begun = machine(ready_reason="NotReady", ready_message="* NodeHealthy: waiting")
     for further in (
         machine(ready_reason="NotReady", ready_message="* InfrastructureReady: waiting"),
@@ -73,12 +76,14 @@ def test_b5_2_what_cluster_api_reports_of_a_machine_on_its_way_may_wait() -> Non
         assert mirrors(begun, further)
 
 
-def test_b5_2_that_a_machine_is_ready_and_that_it_no_longer_is_waits_for_nothing() -> None:
+@pytest.mark.contract("B5.2")
+def test_that_a_machine_is_ready_and_that_it_no_longer_is_waits_for_nothing() -> None:
     assert not mirrors(machine(), ready_machine())
     assert not mirrors(ready_machine(), ready_machine(ready=False))
 
 
-def test_b5_2_where_a_ready_machine_is_found_is_told_at_once() -> None:
+@pytest.mark.contract("B5.2")
+def test_where_a_ready_machine_is_found_is_told_at_once() -> None:
     """Cluster API writes that a Machine is ready before it writes the id, and people go on with either."""
     old = judged(snapshot(UP, machine=ready_machine()))[1]
     for changes in ({"providerID": "x://9"}, {"nodeRef": {"name": "node-9"}}):
@@ -86,7 +91,8 @@ def test_b5_2_where_a_ready_machine_is_found_is_told_at_once() -> None:
     assert mirror_only(old, {**old, "message": "other"})
 
 
-def test_b5_2_while_a_machine_goes_its_readiness_is_mirrored_like_the_rest() -> None:
+@pytest.mark.contract("B5.2")
+def test_while_a_machine_goes_its_readiness_is_mirrored_like_the_rest() -> None:
     going = snapshot(DOWN, machine=ready_machine(deleting=True), memory=memory(machineRef=machine_ref()))
     old = judged(going)[1]
     for later in (machine(deleting=True, ready_reason="Deleting"), machine(deleting=True)):
@@ -95,6 +101,7 @@ def test_b5_2_while_a_machine_goes_its_readiness_is_mirrored_like_the_rest() -> 
         assert mirror_only(old, new)
 
 
+@pytest.mark.contract("B5.2")
 @pytest.mark.parametrize(
     "edit",
     [
@@ -114,7 +121,7 @@ def test_b5_2_while_a_machine_goes_its_readiness_is_mirrored_like_the_rest() -> 
         lambda stored: stored["spotSchedule"].update(active=False),
     ],
 )
-def test_b5_2_whatever_else_changes_is_written_at_once(edit: Any) -> None:
+def test_whatever_else_changes_is_written_at_once(edit: Any) -> None:
     old = judged(snapshot(UP, machine=machine(), children=adopted()))[1]
     assert [entry["type"] for entry in old["conditions"][:3]] == ["Ready", "MachineReady", "SpotScheduleResolved"]
     new = copy.deepcopy(old)
@@ -124,6 +131,7 @@ def test_b5_2_whatever_else_changes_is_written_at_once(edit: Any) -> None:
     assert not mirror_only(old, new)
 
 
-def test_b5_2_without_a_machine_nothing_is_mirrored() -> None:
+@pytest.mark.contract("B5.2")
+def test_without_a_machine_nothing_is_mirrored() -> None:
     old = judged(snapshot(DOWN))[1]
     assert not mirror_only(old, {**old, "message": "other"})

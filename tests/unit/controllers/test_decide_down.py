@@ -59,10 +59,11 @@ def down(reading: Resolution = DOWN, **changes: Any) -> Snapshot:
 # Grace ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.contract("B1.9", "B1.20")
 @pytest.mark.parametrize(
     ("changes", "want"), [({}, Want.INACTIVE), ({"reading": UP, "spec": OFF}, Want.DISABLED)], ids=["b1_9", "b1_20"]
 )
-def test_b1_9_b1_20_grace_begins_and_is_timed(changes: dict[str, Any], want: Want) -> None:
+def test_grace_begins_and_is_timed(changes: dict[str, Any], want: Want) -> None:
     plan, stored = judged(down(**changes, machine=ready_machine()))
     assert (plan.want, plan.phase, plan.reason) == (want, Phase.SHUTTING_DOWN, Reason.GRACE_PERIOD_ACTIVE)
     assert plan.steps == ()
@@ -71,13 +72,15 @@ def test_b1_9_b1_20_grace_begins_and_is_timed(changes: dict[str, Any], want: Wan
     assert condition(stored, "Ready") == ("False", "GracePeriodActive")
 
 
-def test_b1_9_wanted_again_during_grace_nothing_was_touched() -> None:
+@pytest.mark.contract("B1.9")
+def test_wanted_again_during_grace_nothing_was_touched() -> None:
     plan, stored = judged(snapshot(UP, machine=ready_machine(), memory=memory(shutdownRequestedTime=at(minutes=2))))
     assert (plan.phase, plan.steps, plan.settled) == (Phase.ACTIVE, (), True)
     assert not {"shutdownRequestedTime", "nextCleanup"} & set(stored)
 
 
-def test_b1_21_grace_counts_from_when_down_was_first_wanted_whatever_wants_it_now() -> None:
+@pytest.mark.contract("B1.21")
+def test_grace_counts_from_when_down_was_first_wanted_whatever_wants_it_now() -> None:
     begun = memory(shutdownRequestedTime=at(minutes=4))
     for s in (down(memory=begun), down(UP, spec=OFF, memory=begun)):
         plan = decide(replace(s, world=replace(s.world, machine=ready_machine())))
@@ -85,7 +88,8 @@ def test_b1_21_grace_counts_from_when_down_was_first_wanted_whatever_wants_it_no
         assert plan.shutdown_requested == NOW - timedelta(minutes=4)
 
 
-def test_b1_21_an_edited_timeout_moves_the_end_of_grace() -> None:
+@pytest.mark.contract("B1.21")
+def test_an_edited_timeout_moves_the_end_of_grace() -> None:
     begun = memory(shutdownRequestedTime=at(minutes=4))
     later = decide(down(machine=ready_machine(), memory=begun, spec=spec(grace=timedelta(hours=1))))
     assert later.next_cleanup == NOW + timedelta(minutes=56)
@@ -93,21 +97,24 @@ def test_b1_21_an_edited_timeout_moves_the_end_of_grace() -> None:
     assert steps(over, DeleteMachine)
 
 
-def test_b1_21_a_start_in_the_future_restarts_grace() -> None:
+@pytest.mark.contract("B1.21")
+def test_a_start_in_the_future_restarts_grace() -> None:
     plan = decide(down(machine=ready_machine(), memory=memory(shutdownRequestedTime=at(hours=-9))))
     assert plan.shutdown_requested == NOW
     assert plan.next_cleanup == NOW + timedelta(minutes=5)
 
 
-def test_b1_21_grace_does_not_restart_at_every_run_because_status_holds_whole_seconds() -> None:
+@pytest.mark.contract("B1.21")
+def test_grace_does_not_restart_at_every_run_because_status_holds_whole_seconds() -> None:
     s = replace(down(machine=ready_machine()), now=NOW + timedelta(milliseconds=1))
     plan = decide(s)
     assert plan.shutdown_requested == NOW + timedelta(seconds=1)
     assert decide(after(s, plan)).shutdown_requested == plan.shutdown_requested
 
 
+@pytest.mark.contract("B5.2")
 @pytest.mark.parametrize("fraction", [0, 1, 999_999])
-def test_b5_2_without_grace_the_machine_goes_in_the_first_run(fraction: int) -> None:
+def test_without_grace_the_machine_goes_in_the_first_run(fraction: int) -> None:
     s = down(machine=ready_machine(), spec=spec(grace=timedelta(0)))
     plan, stored = judged(replace(s, now=NOW + timedelta(microseconds=fraction)))
     assert steps(plan, DeleteMachine)
@@ -119,7 +126,8 @@ def test_b5_2_without_grace_the_machine_goes_in_the_first_run(fraction: int) -> 
 OVER = memory(shutdownRequestedTime=at(minutes=5))
 
 
-def test_b1_10_after_grace_the_machine_alone_is_deleted_with_drain() -> None:
+@pytest.mark.contract("B1.10")
+def test_after_grace_the_machine_alone_is_deleted_with_drain() -> None:
     plan, stored = judged(down(machine=ready_machine(), memory=OVER))
     (step,) = plan.steps
     assert isinstance(step, DeleteMachine)
@@ -129,30 +137,35 @@ def test_b1_10_after_grace_the_machine_alone_is_deleted_with_drain() -> None:
     assert stored["shutdownRequestedTime"] == at(minutes=5)
 
 
-def test_b1_10_a_deleting_machine_is_waited_for_and_says_what_holds_it() -> None:
+@pytest.mark.contract("B1.10")
+def test_a_deleting_machine_is_waited_for_and_says_what_holds_it() -> None:
     plan = decide(down(machine=machine(deleting=True, deleting_message="PDB web"), memory=OVER))
     assert (plan.phase, plan.steps) == (Phase.SHUTTING_DOWN, ())
     assert "PDB web" in plan.message
 
 
-def test_b1_11_leftovers_are_deleted_at_once() -> None:
+@pytest.mark.contract("B1.11")
+def test_leftovers_are_deleted_at_once() -> None:
     plan = decide(down(children=LEFT))
     assert (plan.phase, plan.reason) == (Phase.SHUTTING_DOWN, Reason.DELETING_LEFTOVERS)
     assert plan.steps == (DeleteChildren((LEFT[0],)),)
 
 
-def test_b2_3_leftovers_of_kinds_that_spec_no_longer_names_are_deleted() -> None:
+@pytest.mark.contract("B2.3")
+def test_leftovers_of_kinds_that_spec_no_longer_names_are_deleted() -> None:
     older = child(Slot.INFRASTRUCTURE, resource=OLD_INFRASTRUCTURE)
     assert decide(down(children=(older,))).steps == (DeleteChildren((older,)),)
 
 
-def test_b2_2_what_is_foreign_is_not_touched_and_not_waited_for() -> None:
+@pytest.mark.contract("B2.2")
+def test_what_is_foreign_is_not_touched_and_not_waited_for() -> None:
     foreign: tuple[Child, ...] = (child(Slot.BOOTSTRAP, ours=False), child(Slot.INFRASTRUCTURE, ours=False))
     for s in (down(children=foreign), down(machine=machine(ours=False), children=foreign, spec=KILL)):
         plan = decide(s)
         assert (plan.steps, plan.nothing_left) == ((), True)
 
 
+@pytest.mark.contract("B1.12", "B1.13", "B1.15", "B6.1")
 @pytest.mark.parametrize(
     ("changes", "phase", "reason"),
     [
@@ -163,9 +176,7 @@ def test_b2_2_what_is_foreign_is_not_touched_and_not_waited_for() -> None:
     ],
     ids=["b1_12", "b1_13", "b1_15", "b6_1"],
 )
-def test_b1_12_b1_13_b1_15_b6_1_with_nothing_left_it_is_settled(
-    changes: dict[str, Any], phase: str, reason: str
-) -> None:
+def test_with_nothing_left_it_is_settled(changes: dict[str, Any], phase: str, reason: str) -> None:
     leftover = memory(machineRef={"uid": "m-1"}, bootstrapRef=ref(BOOTSTRAP), shutdownRequestedTime=at(minutes=9))
     plan, stored = judged(down(**changes, memory=leftover))
     assert (plan.steps, plan.settled, plan.wake) == ((), True, None)
@@ -176,7 +187,8 @@ def test_b1_12_b1_13_b1_15_b6_1_with_nothing_left_it_is_settled(
     assert not {"machineRef", "bootstrapRef", "shutdownRequestedTime", "nextCleanup"} & set(stored)
 
 
-def test_b1_15_clearing_the_switch_lets_the_schedule_decide_again() -> None:
+@pytest.mark.contract("B1.15")
+def test_clearing_the_switch_lets_the_schedule_decide_again() -> None:
     stored = judged(down(UP, spec=KILL))[1]
     assert decide(snapshot(UP, memory=memory(stored))).phase is Phase.ACTIVE
 
@@ -184,7 +196,8 @@ def test_b1_15_clearing_the_switch_lets_the_schedule_decide_again() -> None:
 # Kill switch ----------------------------------------------------------------------------------------------------
 
 
-def test_b1_14_b2_6_the_kill_switch_knows_neither_grace_nor_drain() -> None:
+@pytest.mark.contract("B1.14", "B2.6")
+def test_the_kill_switch_knows_neither_grace_nor_drain() -> None:
     plan = decide(down(UP, machine=ready_machine(), spec=KILL))
     assert plan.steps == (
         PatchMachine(ready_machine(), annotations=NO_DRAIN),
@@ -193,7 +206,8 @@ def test_b1_14_b2_6_the_kill_switch_knows_neither_grace_nor_drain() -> None:
     assert (plan.phase, plan.reason, plan.next_cleanup) == (Phase.SHUTTING_DOWN, Reason.KILL_SWITCH_ACTIVATED, None)
 
 
-def test_b2_6_a_machine_that_is_already_deleting_stops_draining_when_killed() -> None:
+@pytest.mark.contract("B2.6")
+def test_a_machine_that_is_already_deleting_stops_draining_when_killed() -> None:
     plan = decide(down(UP, machine=machine(deleting=True), spec=KILL))
     assert plan.steps == (PatchMachine(machine(deleting=True), annotations=NO_DRAIN),)
     told = machine(deleting=True, annotations=dict(NO_DRAIN), deleting_message="WaitingForPreDrainHook: x")
@@ -202,7 +216,8 @@ def test_b2_6_a_machine_that_is_already_deleting_stops_draining_when_killed() ->
     assert "WaitingForPreDrainHook" in again.message
 
 
-def test_b1_14_leftovers_of_a_killed_machine_go_at_once() -> None:
+@pytest.mark.contract("B1.14")
+def test_leftovers_of_a_killed_machine_go_at_once() -> None:
     plan = decide(down(UP, children=LEFT, spec=KILL))
     assert (plan.reason, plan.steps) == (Reason.KILL_SWITCH_ACTIVATED, (DeleteChildren((LEFT[0],)),))
 
@@ -210,19 +225,22 @@ def test_b1_14_leftovers_of_a_killed_machine_go_at_once() -> None:
 # Cluster --------------------------------------------------------------------------------------------------------
 
 
-def test_b6_1_a_cluster_being_deleted_takes_its_machine_without_grace_but_with_drain() -> None:
+@pytest.mark.contract("B6.1")
+def test_a_cluster_being_deleted_takes_its_machine_without_grace_but_with_drain() -> None:
     plan = decide(snapshot(UP, machine=ready_machine(), cluster=DELETING_CLUSTER))
     assert plan.steps == (DeleteMachine(ready_machine()),)
     assert plan.want is Want.CLUSTER_DELETING
 
 
-def test_b6_1_a_machine_goes_also_when_its_cluster_is_gone() -> None:
+@pytest.mark.contract("B6.1")
+def test_a_machine_goes_also_when_its_cluster_is_gone() -> None:
     assert steps(decide(down(machine=ready_machine(), memory=OVER, cluster=NO_CLUSTER)), DeleteMachine)
 
 
 # Take-over ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.contract("B2.5")
 @pytest.mark.parametrize(
     ("found", "drain", "patch"),
     [
@@ -232,7 +250,7 @@ def test_b6_1_a_machine_goes_also_when_its_cluster_is_gone() -> None:
         ({"has_drain_timeout": True}, 0, PatchMachine(machine(), annotations=NO_DRAIN)),
     ],
 )
-def test_b2_5_a_machine_taken_over_is_told_how_to_drain_before_it_is_deleted(
+def test_a_machine_taken_over_is_told_how_to_drain_before_it_is_deleted(
     found: dict[str, Any], drain: int, patch: PatchMachine | None
 ) -> None:
     taken = machine(annotations={}, **found)
@@ -241,7 +259,8 @@ def test_b2_5_a_machine_taken_over_is_told_how_to_drain_before_it_is_deleted(
     assert decide(s).steps == (*wanted, DeleteMachine(taken))
 
 
-def test_b2_5_a_machine_of_ours_is_not_patched_before_its_deletion() -> None:
+@pytest.mark.contract("B2.5")
+def test_a_machine_of_ours_is_not_patched_before_its_deletion() -> None:
     s = down(machine=machine(has_drain_timeout=False), memory=OVER, spec=spec(drain_timeout=timedelta(0)))
     assert [type(step) for step in decide(s).steps] == [DeleteMachine]
 
@@ -249,8 +268,9 @@ def test_b2_5_a_machine_of_ours_is_not_patched_before_its_deletion() -> None:
 # Trouble --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.contract("B1.16")
 @pytest.mark.parametrize("changes", [{"spec": KILL}, {"memory": OVER}, {"children": LEFT, "machine": None}])
-def test_b1_16_a_refused_deletion_waits_until_it_is_due(changes: dict[str, Any]) -> None:
+def test_a_refused_deletion_waits_until_it_is_due(changes: dict[str, Any]) -> None:
     fields = {"machine": ready_machine()} | changes
     plan, stored = judged(down(**fields, refusal=refusal(reason="MachineDeletionFailed", stalled=True)))
     assert (plan.phase, plan.reason, plan.steps) == (Phase.ERROR, Reason.MACHINE_DELETION_FAILED, ())
@@ -258,14 +278,16 @@ def test_b1_16_a_refused_deletion_waits_until_it_is_due(changes: dict[str, Any])
     assert decide(down(**fields, refusal=refusal(due=999.0))).steps
 
 
+@pytest.mark.contract("B1.17")
 @pytest.mark.parametrize("changes", [{}, {"reading": UP, "spec": OFF}, {"cluster": DELETING_CLUSTER}])
-def test_b1_17_an_invalid_object_with_nothing_left_is_an_error_also_when_down(changes: dict[str, Any]) -> None:
+def test_an_invalid_object_with_nothing_left_is_an_error_also_when_down(changes: dict[str, Any]) -> None:
     s = down(**changes)
     plan = decide(replace(s, spec=replace(s.spec, problems=("spec.clusterName: is required",))))
     assert (plan.phase, plan.reason, plan.stalled) == (Phase.ERROR, Reason.REFERENCES_INVALID, True)
 
 
-def test_b1_17_an_invalid_object_is_still_shut_down() -> None:
+@pytest.mark.contract("B1.17")
+def test_an_invalid_object_is_still_shut_down() -> None:
     broken = spec(problems=("broken",), bootstrap=None, infrastructure=None)
     assert steps(decide(down(machine=ready_machine(), memory=OVER, spec=broken)), DeleteMachine)
     assert steps(decide(down(children=LEFT, spec=broken)), DeleteChildren)
@@ -273,7 +295,8 @@ def test_b1_17_an_invalid_object_is_still_shut_down() -> None:
     assert killed.phase is Phase.TERMINATED
 
 
-def test_b3_4_without_cluster_api_there_is_nothing_to_take_away() -> None:
+@pytest.mark.contract("B3.4")
+def test_without_cluster_api_there_is_nothing_to_take_away() -> None:
     plan = decide(down(capi=NO_CAPI, children_known=Known.UNKNOWN))
     assert (plan.phase, plan.settled) == (Phase.INACTIVE, True)
 
@@ -296,7 +319,8 @@ def test_a_version_of_machines_that_is_not_known_is_an_error_and_forgets_nothing
     assert (stored["machineRef"], stored["shutdownRequestedTime"]) == ({"uid": "m-1"}, at(minutes=9))
 
 
-def test_b2_3_a_lost_status_is_made_up_for_by_a_search_before_anything_counts_as_gone() -> None:
+@pytest.mark.contract("B2.3")
+def test_a_lost_status_is_made_up_for_by_a_search_before_anything_counts_as_gone() -> None:
     assert decide(down(memory=memory({}))).ask is Ask.SWEEP
 
 
@@ -312,7 +336,8 @@ def test_a_kind_that_may_not_be_read_is_an_error_only_if_something_of_it_may_exi
     assert decide(down(**denied, memory=memory({}), fresh=True)).settled
 
 
-def test_b1_14_what_can_be_seen_goes_though_another_kind_may_not_be_read() -> None:
+@pytest.mark.contract("B1.14")
+def test_what_can_be_seen_goes_though_another_kind_may_not_be_read() -> None:
     s = down(
         children=LEFT[:1],
         children_known=Known.UNKNOWN,
@@ -328,7 +353,8 @@ def test_b1_14_what_can_be_seen_goes_though_another_kind_may_not_be_read() -> No
     assert (gone.phase, gone.message) == (Phase.ERROR, "403")
 
 
-def test_b2_3_an_error_that_was_reported_before_the_search_does_not_stand_in_for_it() -> None:
+@pytest.mark.contract("B2.3")
+def test_an_error_that_was_reported_before_the_search_does_not_stand_in_for_it() -> None:
     s = down(memory=memory({}), children_known=Known.UNKNOWN, children_error=True, children_why="403")
     plan = decide(s)
     assert (plan.phase, plan.report) == (Phase.ERROR, True)

@@ -44,24 +44,27 @@ REFERENCES_OTHER = spec(schedule=OTHER)
 # Precedence -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.contract("A6")
 @pytest.mark.parametrize("reading", [UP, DOWN, LOST, BLIND], ids=["up", "down", "lost", "blind"])
 @pytest.mark.parametrize("enabled", [True, False])
 @pytest.mark.parametrize("cluster_deleting", [True, False])
-def test_a6_the_kill_switch_beats_everything(reading: Resolution, enabled: bool, cluster_deleting: bool) -> None:
+def test_the_kill_switch_beats_everything(reading: Resolution, enabled: bool, cluster_deleting: bool) -> None:
     cluster = ClusterView(Known.YES, deleting=cluster_deleting, paused=True)
     plan = decide(snapshot(reading, spec=spec(kill_switch=True, enabled=enabled), cluster=cluster, machine=machine()))
     assert plan.want is Want.KILLED
     assert steps(plan, DeleteMachine)
 
 
+@pytest.mark.contract("A6")
 @pytest.mark.parametrize("reading", [UP, DOWN, LOST, BLIND], ids=["up", "down", "lost", "blind"])
-def test_a6_disabled_beats_the_schedule(reading: Resolution) -> None:
+def test_disabled_beats_the_schedule(reading: Resolution) -> None:
     plan = decide(snapshot(reading, spec=spec(enabled=False), machine=ready_machine()))
     assert (plan.want, plan.reason) == (Want.DISABLED, Reason.GRACE_PERIOD_ACTIVE)
 
 
+@pytest.mark.contract("A4", "A9")
 @pytest.mark.parametrize(("reading", "want"), [(UP, Want.ACTIVE), (DOWN, Want.INACTIVE)])
-def test_a4_a9_a_verdict_counts_whatever_was_held(reading: Resolution, want: Want) -> None:
+def test_a_verdict_counts_whatever_was_held(reading: Resolution, want: Want) -> None:
     for held in (True, False, None):
         plan, stored = judged(snapshot(reading, memory=memory(active=held)))
         assert plan.want is want
@@ -72,8 +75,9 @@ def test_a4_a9_a_verdict_counts_whatever_was_held(reading: Resolution, want: Wan
 # Unresolved -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.contract("A8")
 @pytest.mark.parametrize("held", [True, False])
-def test_a8_the_last_verdict_is_held_and_the_trouble_is_loud(held: bool) -> None:
+def test_the_last_verdict_is_held_and_the_trouble_is_loud(held: bool) -> None:
     plan, stored = judged(snapshot(LOST, memory=memory(active=held), machine=ready_machine() if held else None))
     assert (plan.want.down, plan.steps, plan.settled, plan.recheck) == (not held, (), True, True)
     assert condition(stored, "SpotScheduleResolved") == condition(stored, "Ready") == ("False", "ProviderNotFound")
@@ -86,13 +90,15 @@ def test_a8_the_last_verdict_is_held_and_the_trouble_is_loud(held: bool) -> None
     }
 
 
-def test_a8_a_held_verdict_still_creates_and_still_takes_away() -> None:
+@pytest.mark.contract("A8")
+def test_a_held_verdict_still_creates_and_still_takes_away() -> None:
     assert steps(decide(snapshot(LOST, memory=memory(active=True))), CreateChildren)
     over = memory(active=False, shutdownRequestedTime=at(minutes=5))
     assert steps(decide(snapshot(LOST, memory=over, machine=machine())), DeleteMachine)
 
 
-def test_a8_never_resolved_means_inactive() -> None:
+@pytest.mark.contract("A8")
+def test_never_resolved_means_inactive() -> None:
     for remembered in (NEVER, memory({"phase": "Pending"})):
         plan, stored = judged(replace(snapshot(LOST, memory=remembered), fresh=True))
         assert (plan.phase, plan.want) == (Phase.INACTIVE, Want.INACTIVE)
@@ -100,7 +106,8 @@ def test_a8_never_resolved_means_inactive() -> None:
         assert stored["inSchedule"] is False
 
 
-def test_a8_a_resolved_schedule_needs_no_recheck() -> None:
+@pytest.mark.contract("A8")
+def test_a_resolved_schedule_needs_no_recheck() -> None:
     assert not decide(snapshot(UP, machine=ready_machine())).recheck
     assert not decide(snapshot(DOWN)).recheck
 
@@ -108,7 +115,8 @@ def test_a8_a_resolved_schedule_needs_no_recheck() -> None:
 # Changed references ---------------------------------------------------------------------------------------------
 
 
-def test_b1_22_another_reference_does_not_inherit_and_grace_is_at_least_five_minutes() -> None:
+@pytest.mark.contract("B1.22")
+def test_another_reference_does_not_inherit_and_grace_is_at_least_five_minutes() -> None:
     s = snapshot(LOST, spec=replace(REFERENCES_OTHER, grace=timedelta(0)), machine=ready_machine())
     plan, stored = judged(s)
     assert (plan.want, plan.steps, plan.next_cleanup) == (Want.INACTIVE, (), NOW + timedelta(minutes=5))
@@ -120,13 +128,15 @@ def test_b1_22_another_reference_does_not_inherit_and_grace_is_at_least_five_min
     assert "active" not in stored["spotSchedule"]
 
 
-def test_b1_22_a_longer_grace_stays_as_it_is() -> None:
+@pytest.mark.contract("B1.22")
+def test_a_longer_grace_stays_as_it_is() -> None:
     plan = decide(snapshot(LOST, spec=replace(REFERENCES_OTHER, grace=timedelta(hours=1)), machine=machine()))
     assert plan.next_cleanup == NOW + timedelta(hours=1)
 
 
+@pytest.mark.contract("B1.22")
 @pytest.mark.parametrize("made_for", [str(HOURS), ""], ids=["made-for-the-first", "taken-over"])
-def test_b1_22_a_reference_that_never_resolved_stays_so_in_the_runs_that_follow(made_for: str) -> None:
+def test_a_reference_that_never_resolved_stays_so_in_the_runs_that_follow(made_for: str) -> None:
     # The Machine says for whom it was made, or nothing at all; neither overrules what status now says.
     annotations = {names.ANNOTATION_SCHEDULE_REF: made_for} if made_for else {}
     s = snapshot(LOST, spec=REFERENCES_OTHER, machine=ready_machine(annotations=annotations))
@@ -140,7 +150,8 @@ def test_b1_22_a_reference_that_never_resolved_stays_so_in_the_runs_that_follow(
         s = after(s, plan)
 
 
-def test_b1_22_the_least_grace_does_not_fall_away_when_the_reference_cannot_be_read_any_more() -> None:
+@pytest.mark.contract("B1.22")
+def test_the_least_grace_does_not_fall_away_when_the_reference_cannot_be_read_any_more() -> None:
     s = snapshot(LOST, spec=replace(REFERENCES_OTHER, grace=timedelta(0)), machine=ready_machine())
     s = after(s, decide(s))
     blind = replace(s, world=replace(s.world, reading=BLIND), now=NOW + timedelta(minutes=1), unreadable_for=60.0)
@@ -149,18 +160,21 @@ def test_b1_22_the_least_grace_does_not_fall_away_when_the_reference_cannot_be_r
     assert steps(decide(replace(blind, now=NOW + timedelta(minutes=5))), DeleteMachine)
 
 
-def test_b1_22_a_reference_that_resolves_within_grace_keeps_the_machine() -> None:
+@pytest.mark.contract("B1.22")
+def test_a_reference_that_resolves_within_grace_keeps_the_machine() -> None:
     s = snapshot(LOST, spec=REFERENCES_OTHER, machine=ready_machine())
     s = after(s, decide(s))
     plan = decide(replace(s, world=replace(s.world, reading=UP)))
     assert (plan.phase, plan.shutdown_requested) == (Phase.ACTIVE, None)
 
 
-def test_b1_22_the_least_grace_is_for_the_schedules_account_only() -> None:
+@pytest.mark.contract("B1.22")
+def test_the_least_grace_is_for_the_schedules_account_only() -> None:
     off = replace(REFERENCES_OTHER, grace=timedelta(0), enabled=False)
     assert steps(decide(snapshot(LOST, spec=off, machine=ready_machine())), DeleteMachine)
 
 
+@pytest.mark.contract("B1.23")
 @pytest.mark.parametrize(
     ("stored", "annotations", "held"),
     [
@@ -173,7 +187,7 @@ def test_b1_22_the_least_grace_is_for_the_schedules_account_only() -> None:
     ],
     ids=["restored", "restored-taken-over", "made-for-another", "5-spot-unresolved", "5-spot-down", "5-spot-up"],
 )
-def test_b1_23_what_is_held_when_status_was_lost_or_is_the_existing_5_spots(
+def test_what_is_held_when_status_was_lost_or_is_the_existing_5_spots(
     stored: dict[str, Any], annotations: dict[str, str], held: bool
 ) -> None:
     plan = decide(snapshot(LOST, memory=memory(stored), machine=ready_machine(annotations=annotations)))
@@ -188,21 +202,24 @@ def blind(seconds: float = 60.0, **changes: Any) -> Snapshot:
     return snapshot(BLIND, unreadable_for=seconds, **changes)
 
 
+@pytest.mark.contract("A15")
 @pytest.mark.parametrize("seconds", [0.0, 29.9, 30.0, 3600.0])
-def test_a15_nothing_is_created_for_a_schedule_that_cannot_be_read(seconds: float) -> None:
+def test_nothing_is_created_for_a_schedule_that_cannot_be_read(seconds: float) -> None:
     plan = decide(blind(seconds))
     assert plan.steps == ()
     assert plan.report is (seconds >= 30)
     assert decide(blind(seconds, spec=spec(tainted=True), children=(child(Slot.BOOTSTRAP),))).steps == ()
 
 
-def test_a15_an_old_leftover_is_not_deleted_to_make_room_either() -> None:
+@pytest.mark.contract("A15")
+def test_an_old_leftover_is_not_deleted_to_make_room_either() -> None:
     assert decide(blind(children=(child(Slot.BOOTSTRAP, made_from="old"),))).steps == ()
 
 
+@pytest.mark.contract("A15")
 @pytest.mark.parametrize("remembered", [NEVER, memory(active=False), memory({})], ids=["never", "down", "lost"])
 @pytest.mark.parametrize("seconds", [0.0, 3600.0])
-def test_a15_no_deletion_is_begun_for_a_schedule_that_cannot_be_read(remembered: Any, seconds: float) -> None:
+def test_no_deletion_is_begun_for_a_schedule_that_cannot_be_read(remembered: Any, seconds: float) -> None:
     other = REFERENCES_OTHER if remembered.schedule is None else spec()
     with_machine = decide(blind(seconds, memory=remembered, machine=ready_machine(), spec=other))
     assert (with_machine.steps, with_machine.shutdown_requested) == ((), None)
@@ -210,7 +227,8 @@ def test_a15_no_deletion_is_begun_for_a_schedule_that_cannot_be_read(remembered:
     assert decide(blind(seconds, memory=remembered, children=left, fresh=True)).steps == ()
 
 
-def test_a15_a_shutdown_already_begun_goes_on() -> None:
+@pytest.mark.contract("A15")
+def test_a_shutdown_already_begun_goes_on() -> None:
     begun = memory(active=False, shutdownRequestedTime=at(minutes=5))
     assert steps(decide(blind(memory=begun, machine=machine())), DeleteMachine)
     assert steps(decide(blind(memory=begun, children=(child(Slot.BOOTSTRAP),))), DeleteChildren)
@@ -218,7 +236,8 @@ def test_a15_a_shutdown_already_begun_goes_on() -> None:
     assert decide(blind(memory=early, machine=machine())).next_cleanup == NOW + timedelta(minutes=1)
 
 
-def test_b5_3_what_was_held_over_a_restart_deletes_nothing_before_the_schedule_had_time_to_be_read() -> None:
+@pytest.mark.contract("B5.3")
+def test_what_was_held_over_a_restart_deletes_nothing_before_the_schedule_had_time_to_be_read() -> None:
     begun = memory(active=False, shutdownRequestedTime=at(minutes=5))
     early = blind(0.0, memory=begun, machine=machine())
     plan = decide(early)
@@ -231,7 +250,8 @@ def test_b5_3_what_was_held_over_a_restart_deletes_nothing_before_the_schedule_h
         assert steps(decide(replace(early, spec=spec_now)), DeleteMachine)
 
 
-def test_a15_a_running_machine_is_held_and_reported_only_once_it_has_lasted() -> None:
+@pytest.mark.contract("A15")
+def test_a_running_machine_is_held_and_reported_only_once_it_has_lasted() -> None:
     before = memory(
         conditions=entries(
             ("Ready", "True", "MachineReady"),
@@ -252,7 +272,8 @@ def test_a15_a_running_machine_is_held_and_reported_only_once_it_has_lasted() ->
     assert stored["spotSchedule"]["active"] is True
 
 
-def test_a15_a_restart_keeps_an_unresolved_report_as_it_was() -> None:
+@pytest.mark.contract("A15")
+def test_a_restart_keeps_an_unresolved_report_as_it_was() -> None:
     before = memory(
         conditions=entries(
             ("Ready", "False", "ProviderNotFound"), ("SpotScheduleResolved", "False", "ProviderNotFound")
@@ -262,8 +283,9 @@ def test_a15_a_restart_keeps_an_unresolved_report_as_it_was() -> None:
     assert condition(stored, "Ready") == condition(stored, "SpotScheduleResolved") == ("False", "ProviderNotFound")
 
 
+@pytest.mark.contract("A15")
 @pytest.mark.parametrize("changed", [False, True], ids=["new-object", "changed-reference"])
-def test_a15_nothing_is_said_about_a_new_reference_before_it_has_lasted(changed: bool) -> None:
+def test_nothing_is_said_about_a_new_reference_before_it_has_lasted(changed: bool) -> None:
     remembered = memory() if changed else memory({})
     off = replace(REFERENCES_OTHER, enabled=False)
     _, stored = judged(blind(1.0, spec=off, memory=remembered, fresh=not changed))
@@ -272,32 +294,37 @@ def test_a15_nothing_is_said_about_a_new_reference_before_it_has_lasted(changed:
     assert not decide(blind(1.0, spec=REFERENCES_OTHER, memory=remembered, fresh=not changed)).report
 
 
-def test_a15_a_schedule_that_was_never_read_is_pending_not_inactive() -> None:
+@pytest.mark.contract("A15")
+def test_a_schedule_that_was_never_read_is_pending_not_inactive() -> None:
     plan, stored = judged(blind(31.0, memory=NEVER))
     assert (plan.phase, plan.settled, plan.report) == (Phase.PENDING, False, True)
     assert condition(stored, "Ready") == ("Unknown", "ProviderUnreadable")
 
 
-def test_a15_what_does_not_depend_on_the_schedule_goes_on() -> None:
+@pytest.mark.contract("A15")
+def test_what_does_not_depend_on_the_schedule_goes_on() -> None:
     assert steps(decide(blind(spec=spec(kill_switch=True), machine=machine())), DeleteMachine)
     assert steps(decide(blind(cluster=ClusterView(Known.YES, deleting=True), machine=machine())), DeleteMachine)
     assert decide(blind(spec=spec(enabled=False), machine=machine())).reason == Reason.GRACE_PERIOD_ACTIVE
 
 
-def test_a15_the_switch_that_was_cleared_meanwhile_is_not_reported_any_longer() -> None:
+@pytest.mark.contract("A15")
+def test_the_switch_that_was_cleared_meanwhile_is_not_reported_any_longer() -> None:
     before = memory(active=True, conditions=entries(("Scheduled", "False", "KillSwitchActivated")))
     _, stored = judged(blind(60.0, memory=before))
     assert condition(stored, "Scheduled") == ("True", "ScheduleActive")
 
 
-def test_a15_a_reason_to_be_unresolved_is_never_made_of_a_failure_to_read() -> None:
+@pytest.mark.contract("A15")
+def test_a_reason_to_be_unresolved_is_never_made_of_a_failure_to_read() -> None:
     for seconds in (0.0, 60.0):
         _, stored = judged(blind(seconds, machine=ready_machine()))
         found = condition(stored, "SpotScheduleResolved")
         assert found is None or found == ("Unknown", "ProviderUnreadable")
 
 
-def test_a7_the_reason_of_an_unresolved_reference_is_the_one_reported() -> None:
+@pytest.mark.contract("A7")
+def test_the_reason_of_an_unresolved_reference_is_the_one_reported() -> None:
     for reason in ("ProviderCRDNotInstalled", "ProviderNotFound", "StatusActiveMissing", "ProviderNotReady"):
         _, stored = judged(snapshot(Unresolved(reason, "why"), machine=ready_machine()))
         assert condition(stored, "SpotScheduleResolved") == condition(stored, "Ready") == ("False", reason)

@@ -53,7 +53,8 @@ BOTH = (child(Slot.BOOTSTRAP), child(Slot.INFRASTRUCTURE))
 # B1.1 -----------------------------------------------------------------------------------------------------------
 
 
-def test_b1_1_all_three_are_created_and_the_phase_is_active_at_once() -> None:
+@pytest.mark.contract("B1.1")
+def test_all_three_are_created_and_the_phase_is_active_at_once() -> None:
     plan, stored = judged(snapshot(UP))
     assert plan.steps == (CreateChildren((Slot.BOOTSTRAP, Slot.INFRASTRUCTURE), rehearse=False),)
     assert (plan.phase, plan.reason) == (Phase.ACTIVE, Reason.MACHINE_CREATED)
@@ -61,11 +62,13 @@ def test_b1_1_all_three_are_created_and_the_phase_is_active_at_once() -> None:
     assert condition(stored, "Reconciling") == ("True", "MachineCreated")
 
 
-def test_b2_7_with_taints_the_machine_is_rehearsed_before_anything_else() -> None:
+@pytest.mark.contract("B2.7")
+def test_with_taints_the_machine_is_rehearsed_before_anything_else() -> None:
     assert steps(decide(snapshot(UP, spec=spec(tainted=True))), CreateChildren)[0].rehearse
 
 
-def test_b1_1_creation_ends_a_shutdown_in_the_same_report() -> None:
+@pytest.mark.contract("B1.1")
+def test_creation_ends_a_shutdown_in_the_same_report() -> None:
     s = snapshot(UP, children=BOTH, memory=memory(shutdownRequestedTime=at(hours=1)))
     plan = decide(s)
     assert steps(plan, CreateChildren)
@@ -75,7 +78,8 @@ def test_b1_1_creation_ends_a_shutdown_in_the_same_report() -> None:
 # B1.2 -----------------------------------------------------------------------------------------------------------
 
 
-def test_b1_2_a_ready_machine_is_mirrored_and_settled() -> None:
+@pytest.mark.contract("B1.2")
+def test_a_ready_machine_is_mirrored_and_settled() -> None:
     plan, stored = judged(snapshot(UP, machine=ready_machine()))
     assert plan.steps == ()
     assert plan.settled
@@ -87,7 +91,8 @@ def test_b1_2_a_ready_machine_is_mirrored_and_settled() -> None:
     assert condition(stored, "Reconciling") is None
 
 
-def test_b1_2_a_machine_without_ready_node_is_active_and_says_what_it_waits_for() -> None:
+@pytest.mark.contract("B1.2")
+def test_a_machine_without_ready_node_is_active_and_says_what_it_waits_for() -> None:
     s = snapshot(UP, machine=machine(phase="Running", ready_reason="NotReady", ready_message="node has no kubelet"))
     plan, stored = judged(s)
     assert (plan.phase, plan.reason, plan.settled) == (Phase.ACTIVE, Reason.MACHINE_CREATED, False)
@@ -96,17 +101,20 @@ def test_b1_2_a_machine_without_ready_node_is_active_and_says_what_it_waits_for(
     assert condition(stored, "MachineReady") == ("False", "NotReady")
 
 
-def test_b2_2_a_lost_label_is_put_back() -> None:
+@pytest.mark.contract("B2.2")
+def test_a_lost_label_is_put_back() -> None:
     found = ready_machine(labels={})
     assert decide(snapshot(UP, machine=found)).steps == (PatchMachine(found, labels=((names.LABEL_MACHINE, "web-1"),)),)
 
 
-def test_b1_7_a_label_that_may_not_be_put_back_is_not_tried_at_every_event() -> None:
+@pytest.mark.contract("B1.7")
+def test_a_label_that_may_not_be_put_back_is_not_tried_at_every_event() -> None:
     plan = decide(snapshot(UP, machine=ready_machine(labels={}), refusal=refusal()))
     assert (plan.phase, plan.steps) == (Phase.ERROR, ())
 
 
-def test_b2_4_a_template_edited_while_active_changes_nothing_but_the_report() -> None:
+@pytest.mark.contract("B2.4")
+def test_a_template_edited_while_active_changes_nothing_but_the_report() -> None:
     plan, stored = judged(snapshot(UP, machine=ready_machine(), spec=spec(template_hash="f" * 16)))
     assert (plan.steps, plan.settled) == ((), True)
     assert condition(stored, "UpToDate") == ("False", "TemplateChanged")
@@ -115,7 +123,8 @@ def test_b2_4_a_template_edited_while_active_changes_nothing_but_the_report() ->
 # B1.3 -----------------------------------------------------------------------------------------------------------
 
 
-def test_b1_3_a_machine_that_someone_deletes_is_waited_for_and_counted_once() -> None:
+@pytest.mark.contract("B1.3")
+def test_a_machine_that_someone_deletes_is_waited_for_and_counted_once() -> None:
     s = snapshot(
         UP, machine=machine(deleting=True, deleting_message="draining"), memory=memory(machineRef=machine_ref())
     )
@@ -127,7 +136,8 @@ def test_b1_3_a_machine_that_someone_deletes_is_waited_for_and_counted_once() ->
     assert (again.replacement, again.replaced) == ("", plan.replaced)
 
 
-def test_b1_3_a_machine_of_our_own_shutdown_is_not_a_replacement_and_the_shutdown_is_remembered() -> None:
+@pytest.mark.contract("B1.3")
+def test_a_machine_of_our_own_shutdown_is_not_a_replacement_and_the_shutdown_is_remembered() -> None:
     s = snapshot(UP, machine=machine(deleting=True), memory=memory(shutdownRequestedTime=at(minutes=9)))
     plan, stored = judged(s)
     assert (plan.replacement, plan.replaced.count) == ("", 0)
@@ -137,6 +147,7 @@ def test_b1_3_a_machine_of_our_own_shutdown_is_not_a_replacement_and_the_shutdow
 # B1.4, B1.5 -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.contract("B1.4")
 @pytest.mark.parametrize(
     ("left", "missing"),
     [
@@ -145,12 +156,13 @@ def test_b1_3_a_machine_of_our_own_shutdown_is_not_a_replacement_and_the_shutdow
         ((BOTH[1],), (Slot.BOOTSTRAP,)),
     ],
 )
-def test_b1_4_leftovers_made_from_the_current_template_are_reused(
+def test_leftovers_made_from_the_current_template_are_reused(
     left: tuple[Child, ...], missing: tuple[Slot, ...]
 ) -> None:
     assert decide(snapshot(UP, children=left)).steps == (CreateChildren(missing, rehearse=False),)
 
 
+@pytest.mark.contract("B1.5")
 @pytest.mark.parametrize(
     "left",
     [
@@ -162,15 +174,16 @@ def test_b1_4_leftovers_made_from_the_current_template_are_reused(
     ],
     ids=["older-template", "no-hash", "controlled", "owned", "another-kind"],
 )
-def test_b1_5_any_other_leftover_is_deleted_and_waited_for(left: Child) -> None:
+def test_any_other_leftover_is_deleted_and_waited_for(left: Child) -> None:
     plan = decide(snapshot(UP, children=(BOTH[0], left), answers=Answers(gone=frozenset({"gone"}))))
     assert (plan.phase, plan.reason) == (Phase.PENDING, Reason.WAITING_FOR_DELETION)
     assert plan.steps == (DeleteChildren((left,)),)
     assert str(left) in plan.message
 
 
+@pytest.mark.contract("B1.5")
 @pytest.mark.parametrize("reading", [UP, DOWN], ids=["up", "down"])
-def test_b1_5_what_a_machine_has_adopted_is_deleted_only_when_the_server_says_that_it_is_gone(
+def test_what_a_machine_has_adopted_is_deleted_only_when_the_server_says_that_it_is_gone(
     reading: Resolution,
 ) -> None:
     """The answer to its creation was lost, and its cache may be behind that of what it was made from."""
@@ -185,18 +198,21 @@ def test_b1_5_what_a_machine_has_adopted_is_deleted_only_when_the_server_says_th
     assert decide(replace(s, world=replace(s.world, children=going))).ask is None, "nothing is left to be spared"
 
 
-def test_b2_2_what_a_foreign_machine_that_is_seen_controls_is_no_question() -> None:
+@pytest.mark.contract("B2.2")
+def test_what_a_foreign_machine_that_is_seen_controls_is_no_question() -> None:
     foreign = machine(ours=False)
     left = child(Slot.INFRASTRUCTURE, owner=controller("Machine", foreign.head.uid))
     assert decide(snapshot(DOWN, machine=foreign, children=(left,))).steps == (DeleteChildren((left,)),)
 
 
-def test_b1_5_a_leftover_that_is_going_is_waited_for_without_another_delete() -> None:
+@pytest.mark.contract("B1.5")
+def test_a_leftover_that_is_going_is_waited_for_without_another_delete() -> None:
     plan = decide(snapshot(UP, children=(child(Slot.INFRASTRUCTURE, deleting=True),)))
     assert (plan.phase, plan.reason, plan.steps) == (Phase.PENDING, Reason.WAITING_FOR_DELETION, ())
 
 
-def test_b1_21_a_shutdown_is_remembered_until_its_leftovers_are_gone_though_up_is_wanted_again() -> None:
+@pytest.mark.contract("B1.21")
+def test_a_shutdown_is_remembered_until_its_leftovers_are_gone_though_up_is_wanted_again() -> None:
     going = (child(Slot.INFRASTRUCTURE, deleting=True),)
     s = snapshot(UP, children=going, memory=memory(shutdownRequestedTime=at(minutes=9), machineRef=machine_ref()))
     plan, stored = judged(s)
@@ -208,7 +224,8 @@ def test_b1_21_a_shutdown_is_remembered_until_its_leftovers_are_gone_though_up_i
     assert "shutdownRequestedTime" not in stored
 
 
-def test_b2_3_of_two_leftovers_in_one_place_status_names_the_one_that_spec_does_not() -> None:
+@pytest.mark.contract("B2.3")
+def test_of_two_leftovers_in_one_place_status_names_the_one_that_spec_does_not() -> None:
     older = child(Slot.INFRASTRUCTURE, uid="old", resource=OLD_INFRASTRUCTURE)
     _, stored = judged(snapshot(UP, children=(*BOTH, older)))
     assert stored["infrastructureRef"]["kind"] == "OldMachine"
@@ -217,12 +234,14 @@ def test_b2_3_of_two_leftovers_in_one_place_status_names_the_one_that_spec_does_
 # B1.6 -----------------------------------------------------------------------------------------------------------
 
 
-def test_b1_6_the_server_is_asked_before_a_machine_counts_as_lost() -> None:
+@pytest.mark.contract("B1.6")
+def test_the_server_is_asked_before_a_machine_counts_as_lost() -> None:
     plan = decide(snapshot(UP, memory=memory(machineRef=machine_ref())))
     assert (plan.ask, plan.report, plan.steps) == (Ask.MACHINE_GONE, False, ())
 
 
-def test_b1_6_a_lost_machine_is_told_once_and_recreated_under_the_brake() -> None:
+@pytest.mark.contract("B1.6")
+def test_a_lost_machine_is_told_once_and_recreated_under_the_brake() -> None:
     s = snapshot(UP, memory=memory(machineRef=machine_ref()), answers=Answers(gone=frozenset({"m-1"})))
     plan, stored = judged(s)
     assert (plan.phase, plan.steps, plan.replacement) == (Phase.PENDING, (), "Lost")
@@ -234,7 +253,8 @@ def test_b1_6_a_lost_machine_is_told_once_and_recreated_under_the_brake() -> Non
     assert (again.notices, again.replacement, again.replaced.count) == ((), "", 1)
 
 
-def test_b1_6_a_machine_that_we_shut_down_ourselves_is_not_lost() -> None:
+@pytest.mark.contract("B1.6")
+def test_a_machine_that_we_shut_down_ourselves_is_not_lost() -> None:
     s = snapshot(UP, memory=memory(machineRef=machine_ref(), shutdownRequestedTime=at(minutes=9)))
     plan = decide(s)
     assert (plan.ask, plan.notices) == (None, ())
@@ -244,6 +264,7 @@ def test_b1_6_a_machine_that_we_shut_down_ourselves_is_not_lost() -> None:
 # B1.7 -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.contract("B1.7")
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
@@ -256,7 +277,7 @@ def test_b1_6_a_machine_that_we_shut_down_ourselves_is_not_lost() -> None:
     ],
     ids=["foreign-machine", "foreign-child", "unknown-kind", "no-capi", "capi-version", "forbidden"],
 )
-def test_b1_7_what_is_in_the_way_of_creation_is_an_error_with_its_remedy(changes: dict[str, Any], named: str) -> None:
+def test_what_is_in_the_way_of_creation_is_an_error_with_its_remedy(changes: dict[str, Any], named: str) -> None:
     plan, stored = judged(snapshot(UP, **({"children": ()} | changes)))
     assert (plan.phase, plan.reason, plan.steps) == (Phase.ERROR, Reason.MACHINE_CREATION_FAILED, ())
     assert named in plan.message
@@ -266,12 +287,14 @@ def test_b1_7_what_is_in_the_way_of_creation_is_an_error_with_its_remedy(changes
     assert condition(stored, "Reconciling") is None
 
 
-def test_b1_7_a_foreign_object_of_a_kind_that_only_status_names_is_not_in_the_way() -> None:
+@pytest.mark.contract("B1.7")
+def test_a_foreign_object_of_a_kind_that_only_status_names_is_not_in_the_way() -> None:
     foreign = child(Slot.INFRASTRUCTURE, ours=False, resource=OLD_INFRASTRUCTURE)
     assert steps(decide(snapshot(UP, children=(foreign,))), CreateChildren)
 
 
-def test_b1_7_a_refused_creation_waits_until_it_is_due_and_is_then_tried_again() -> None:
+@pytest.mark.contract("B1.7")
+def test_a_refused_creation_waits_until_it_is_due_and_is_then_tried_again() -> None:
     plan, stored = judged(snapshot(UP, refusal=refusal(due=1060.0)))
     assert (plan.phase, plan.message, plan.steps) == (Phase.ERROR, "quota exceeded", ())
     assert plan.wake is not None
@@ -284,7 +307,8 @@ def test_b1_7_a_refused_creation_waits_until_it_is_due_and_is_then_tried_again()
 # B1.8 -----------------------------------------------------------------------------------------------------------
 
 
-def test_b1_8_a_machine_marked_by_a_health_check_is_deleted_and_counted() -> None:
+@pytest.mark.contract("B1.8")
+def test_a_machine_marked_by_a_health_check_is_deleted_and_counted() -> None:
     s = snapshot(UP, machine=ready_machine(remediate=True))
     plan, stored = judged(s)
     assert (plan.phase, plan.reason, plan.replacement) == (Phase.SHUTTING_DOWN, Reason.REMEDIATING, "Remediated")
@@ -296,7 +320,8 @@ def test_b1_8_a_machine_marked_by_a_health_check_is_deleted_and_counted() -> Non
     assert (gone.reason, gone.steps) == ("ReplacementDelayed", ())
 
 
-def test_b1_8_a_refused_deletion_is_not_repeated_before_it_is_due() -> None:
+@pytest.mark.contract("B1.8")
+def test_a_refused_deletion_is_not_repeated_before_it_is_due() -> None:
     plan = decide(snapshot(UP, machine=ready_machine(remediate=True), refusal=refusal()))
     assert (plan.phase, plan.steps) == (Phase.ERROR, ())
 
@@ -304,14 +329,16 @@ def test_b1_8_a_refused_deletion_is_not_repeated_before_it_is_due() -> None:
 # B1.17 ----------------------------------------------------------------------------------------------------------
 
 
-def test_b1_17_an_invalid_object_without_machine_is_an_error() -> None:
+@pytest.mark.contract("B1.17")
+def test_an_invalid_object_without_machine_is_an_error() -> None:
     plan, stored = judged(snapshot(UP, spec=spec(problems=("spec.clusterName: is required",))))
     assert (plan.phase, plan.reason, plan.steps) == (Phase.ERROR, Reason.REFERENCES_INVALID, ())
     assert "spec.clusterName" in plan.message
     assert condition(stored, "Stalled") == ("True", "ReferencesInvalid")
 
 
-def test_b1_17_an_invalid_object_keeps_the_machine_it_has() -> None:
+@pytest.mark.contract("B1.17")
+def test_an_invalid_object_keeps_the_machine_it_has() -> None:
     plan = decide(snapshot(UP, machine=ready_machine(), spec=spec(problems=("broken",), bootstrap=None)))
     assert (plan.phase, plan.settled, plan.steps) == (Phase.ACTIVE, True, ())
 
@@ -319,6 +346,7 @@ def test_b1_17_an_invalid_object_keeps_the_machine_it_has() -> None:
 # B2.3, B6.1, and what is not known yet --------------------------------------------------------------------------
 
 
+@pytest.mark.contract("B2.3")
 @pytest.mark.parametrize(
     ("stored", "fresh", "asks"),
     [
@@ -330,16 +358,15 @@ def test_b1_17_an_invalid_object_keeps_the_machine_it_has() -> None:
     ],
     ids=["lost-status", "first-seen", "existing-5-spot", "bootstrap-named", "infrastructure-named"],
 )
-def test_b2_3_leftovers_are_searched_by_label_only_where_status_names_none(
-    stored: Any, fresh: bool, asks: bool
-) -> None:
+def test_leftovers_are_searched_by_label_only_where_status_names_none(stored: Any, fresh: bool, asks: bool) -> None:
     plan = decide(snapshot(UP, memory=memory(stored or {}), fresh=fresh))
     assert (plan.ask is Ask.SWEEP) is asks
     swept = decide(snapshot(UP, memory=memory(stored or {}), fresh=fresh, answers=Answers(swept=True)))
     assert steps(swept, CreateChildren)
 
 
-def test_b6_1_without_cluster_nothing_is_created_and_that_passes_by_itself() -> None:
+@pytest.mark.contract("B6.1")
+def test_without_cluster_nothing_is_created_and_that_passes_by_itself() -> None:
     plan, stored = judged(snapshot(UP, cluster=NO_CLUSTER))
     assert (plan.phase, plan.reason, plan.steps) == (Phase.PENDING, Reason.CLUSTER_NOT_FOUND, ())
     assert condition(stored, "Reconciling") == ("True", "ClusterNotFound")

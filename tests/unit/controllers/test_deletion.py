@@ -53,21 +53,24 @@ def deleted(reading: Resolution = UP, *, ago: float = 1.0, **changes: Any) -> Sn
     return snapshot(reading, **({"head": head(deleted=at(seconds=ago))} | changes))
 
 
-def test_b3_2_deleted_with_its_dependents_to_be_left_it_touches_nothing_and_lets_go() -> None:
+@pytest.mark.contract("B3.2")
+def test_deleted_with_its_dependents_to_be_left_it_touches_nothing_and_lets_go() -> None:
     orphaned = msgspec.structs.replace(head(deleted=at(seconds=1)), finalizers=("orphan", names.FINALIZER))
     plan = decide(deleted(head=orphaned, machine=ready_machine(), children=LEFT))
     assert plan.steps == (DropFinalizer(),)
 
 
+@pytest.mark.contract("B3.2")
 @pytest.mark.parametrize("reading", [UP, DOWN, LOST, BLIND], ids=["up", "down", "lost", "blind"])
-def test_b3_2_deletion_takes_the_machine_without_grace_and_with_drain(reading: Resolution) -> None:
+def test_deletion_takes_the_machine_without_grace_and_with_drain(reading: Resolution) -> None:
     plan = decide(deleted(reading, machine=ready_machine()))
     assert plan.steps == (DeleteMachine(ready_machine()),)
     assert EXCLUDE_DRAIN not in repr(plan.steps)
 
 
+@pytest.mark.contract("B3.2")
 @pytest.mark.parametrize("reading", [UP, DOWN, LOST, BLIND], ids=["up", "down", "lost", "blind"])
-def test_b3_2_then_what_is_left_and_the_finalizer_last(reading: Resolution) -> None:
+def test_then_what_is_left_and_the_finalizer_last(reading: Resolution) -> None:
     assert decide(deleted(reading, machine=machine(deleting=True))).steps == ()
     assert decide(deleted(reading, children=LEFT)).steps == (DeleteChildren(LEFT),)
     going = (child(Slot.BOOTSTRAP, deleting=True),)
@@ -75,11 +78,13 @@ def test_b3_2_then_what_is_left_and_the_finalizer_last(reading: Resolution) -> N
     assert decide(deleted(reading)).steps == (DropFinalizer(),)
 
 
-def test_b3_2_a_killed_machine_goes_without_drain_also_when_deleted() -> None:
+@pytest.mark.contract("B3.2")
+def test_a_killed_machine_goes_without_drain_also_when_deleted() -> None:
     plan = decide(deleted(machine=ready_machine(), spec=spec(kill_switch=True)))
     assert [type(step) for step in plan.steps] == [PatchMachine, DeleteMachine]
 
 
+@pytest.mark.contract("B3.2")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -89,21 +94,24 @@ def test_b3_2_a_killed_machine_goes_without_drain_also_when_deleted() -> None:
     ],
     ids=["machines", "children", "capi"],
 )
-def test_b3_2_the_finalizer_stays_while_it_is_not_known_what_is_left(changes: dict[str, Any]) -> None:
+def test_the_finalizer_stays_while_it_is_not_known_what_is_left(changes: dict[str, Any]) -> None:
     assert decide(deleted(**changes)).steps == ()
 
 
-def test_b2_3_the_finalizer_stays_until_a_lost_status_was_made_up_for() -> None:
+@pytest.mark.contract("B2.3")
+def test_the_finalizer_stays_until_a_lost_status_was_made_up_for() -> None:
     plan = decide(deleted(memory=memory({})))
     assert (plan.ask, plan.steps) == (Ask.SWEEP, ())
 
 
-def test_b3_4_without_cluster_api_the_finalizer_goes() -> None:
+@pytest.mark.contract("B3.4")
+def test_without_cluster_api_the_finalizer_goes() -> None:
     plan = decide(deleted(capi=NO_CAPI, children_known=Known.UNKNOWN, memory=memory(status(machineRef={"uid": "m"}))))
     assert plan.steps == (DropFinalizer(),)
 
 
-def test_b1_17_an_invalid_object_can_be_deleted() -> None:
+@pytest.mark.contract("B1.17")
+def test_an_invalid_object_can_be_deleted() -> None:
     assert decide(deleted(spec=spec(problems=("broken",), bootstrap=None))).steps == (DropFinalizer(),)
 
 
@@ -112,12 +120,14 @@ def test_b1_17_an_invalid_object_can_be_deleted() -> None:
 LIMIT = 600 + 2 * 300
 
 
-def test_b3_3_a_deletion_within_its_time_says_nothing_and_wakes_at_the_limit() -> None:
+@pytest.mark.contract("B3.3")
+def test_a_deletion_within_its_time_says_nothing_and_wakes_at_the_limit() -> None:
     plan = decide(deleted(ago=LIMIT - 1, machine=machine(deleting=True)))
     assert (plan.overdue, plan.notices, plan.wake) == (False, (), NOW + timedelta(seconds=1))
 
 
-def test_b3_3_an_overdue_deletion_warns_once_and_waits_on() -> None:
+@pytest.mark.contract("B3.3")
+def test_an_overdue_deletion_warns_once_and_waits_on() -> None:
     s = deleted(ago=LIMIT, machine=machine(deleting=True, deleting_message="PDB web"))
     plan = decide(s)
     assert (plan.overdue, plan.steps) == (True, ())
@@ -127,13 +137,15 @@ def test_b3_3_an_overdue_deletion_warns_once_and_waits_on() -> None:
     assert "PDB web" in notice.message
 
 
-def test_b3_3_the_limit_follows_the_drain_timeout() -> None:
+@pytest.mark.contract("B3.3")
+def test_the_limit_follows_the_drain_timeout() -> None:
     s = deleted(ago=LIMIT, machine=machine(deleting=True), spec=spec(drain_timeout=timedelta(minutes=6)))
     assert not decide(s).overdue
     assert decide(replace(s, spec=spec(drain_timeout=timedelta(0)))).overdue
 
 
-def test_b3_3_status_changes_with_the_warning_so_that_it_is_told_and_only_then() -> None:
+@pytest.mark.contract("B3.3")
+def test_status_changes_with_the_warning_so_that_it_is_told_and_only_then() -> None:
     s = deleted(ago=LIMIT, machine=machine(deleting=True))
     earlier = replace(s, now=NOW - timedelta(seconds=1))
     stored = build_status(earlier, decide(earlier))
@@ -144,7 +156,8 @@ def test_b3_3_status_changes_with_the_warning_so_that_it_is_told_and_only_then()
     assert merge_diff(told.memory.raw, judged(told)[1]) == {}
 
 
-def test_b3_3_the_finalizer_is_forced_off_only_when_asked_for() -> None:
+@pytest.mark.contract("B3.3")
+def test_the_finalizer_is_forced_off_only_when_asked_for() -> None:
     s = deleted(ago=LIMIT, machine=machine(deleting=True))
     assert steps(decide(s), DropFinalizer) == []
     assert decide(replace(s, force_finalizer=True)).steps == (DropFinalizer(),)
@@ -153,7 +166,8 @@ def test_b3_3_the_finalizer_is_forced_off_only_when_asked_for() -> None:
     )
 
 
-def test_b3_3_a_living_object_is_never_overdue() -> None:
+@pytest.mark.contract("B3.3")
+def test_a_living_object_is_never_overdue() -> None:
     plan = decide(snapshot(DOWN, machine=machine(deleting=True), force_finalizer=True))
     assert (plan.overdue, plan.steps) == (False, ())
 

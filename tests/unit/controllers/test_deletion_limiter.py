@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,12 +19,14 @@ def key(number: int) -> Key:
     return Key("prod", f"m{number}")
 
 
-def test_b8_3_without_a_limit_nothing_waits() -> None:
+@pytest.mark.contract("B8.3")
+def test_without_a_limit_nothing_waits() -> None:
     brake = DeletionLimiter(None)
     assert [brake.wait(key(number), 0.0) for number in range(100)] == [0.0] * 100
 
 
-def test_b8_3_a_machine_keeps_its_turn_until_it_used_it() -> None:
+@pytest.mark.contract("B8.3")
+def test_a_machine_keeps_its_turn_until_it_used_it() -> None:
     brake = DeletionLimiter(2)
     assert [brake.wait(key(number), 0.0) for number in range(5)] == [0.0, 0.0, 60.0, 60.0, 120.0]
     assert brake.wait(key(4), 100.0) == 20.0
@@ -32,8 +35,9 @@ def test_b8_3_a_machine_keeps_its_turn_until_it_used_it() -> None:
     assert brake.wait(key(2), 61.0) == 59.0
 
 
+@pytest.mark.contract("B8.3")
 @given(st.integers(1, 5), st.lists(st.floats(0, 30), min_size=1, max_size=60))
-def test_b8_3_no_minute_sees_more_deletions_than_the_limit(limit: int, gaps: list[float]) -> None:
+def test_no_minute_sees_more_deletions_than_the_limit(limit: int, gaps: list[float]) -> None:
     brake, now, begun = DeletionLimiter(limit), 0.0, []
     for number, gap in enumerate(gaps):
         now += gap
@@ -42,7 +46,8 @@ def test_b8_3_no_minute_sees_more_deletions_than_the_limit(limit: int, gaps: lis
         assert len([instant for instant in begun if start <= instant < start + 59.999]) <= limit
 
 
-def test_b8_3_a_deletion_by_schedule_waits_for_its_turn_and_says_so() -> None:
+@pytest.mark.contract("B8.3")
+def test_a_deletion_by_schedule_waits_for_its_turn_and_says_so() -> None:
     s = snapshot(DOWN, machine=machine(), spec=spec(grace=timedelta(0)), deletion_wait=12.0)
     plan = decide(s)
     assert (plan.phase.value, plan.reason) == ("ShuttingDown", "DeletionRateLimited")
@@ -51,6 +56,7 @@ def test_b8_3_a_deletion_by_schedule_waits_for_its_turn_and_says_so() -> None:
     assert (plan.wake - s.now).total_seconds() == 12.0
 
 
-def test_b8_3_the_kill_switch_does_not_wait() -> None:
+@pytest.mark.contract("B8.3")
+def test_the_kill_switch_does_not_wait() -> None:
     plan = decide(snapshot(DOWN, machine=machine(), spec=spec(kill_switch=True), deletion_wait=12.0))
     assert [step for step in plan.steps if isinstance(step, DeleteMachine)]

@@ -109,7 +109,8 @@ def test_a_machine_of_v1beta2(read: Any) -> None:
     assert not found.remediate
 
 
-def test_b4_2_a_machine_of_v1beta1_is_ready_by_its_newer_conditions(read: Any) -> None:
+@pytest.mark.contract("B4.2")
+def test_a_machine_of_v1beta1_is_ready_by_its_newer_conditions(read: Any) -> None:
     older = [condition("Ready", "True"), condition("HealthCheckSucceeded", "False")]
     found = read(v1beta1(older=older, newer=[condition("Ready", "False", "NodeNotHealthy", "no kubelet")]))
     assert not found.ready
@@ -120,7 +121,8 @@ def test_b4_2_a_machine_of_v1beta1_is_ready_by_its_newer_conditions(read: Any) -
     assert found.infrastructure == ChildRef(GroupKind("infrastructure.cluster.x-k8s.io", "Infra"), "web-1")
 
 
-def test_b4_2_the_older_ready_does_not_stand_in_for_one_that_is_not_there_yet(read: Any) -> None:
+@pytest.mark.contract("B4.2")
+def test_the_older_ready_does_not_stand_in_for_one_that_is_not_there_yet(read: Any) -> None:
     # At v1beta1 it is true as soon as the infrastructure is, before there is a Node.
     found = read(v1beta1(older=[condition("Ready", "True")], newer=[condition("InfrastructureReady", "True")]))
     assert not found.ready
@@ -137,12 +139,13 @@ def test_a_machine_that_was_just_created_is_not_ready(read: Any, nothing: dict[s
     assert (found.ready, found.ready_since, found.node, found.phase) == (False, None, "", "")
 
 
+@pytest.mark.contract("B1.8")
 @pytest.mark.parametrize(
     ("remediated", "healthy", "marked"),
     [("False", "False", True), ("False", "True", False), ("True", "False", False), ("Unknown", "False", False)],
 )
 @pytest.mark.parametrize("version", ["v1beta2", "v1beta1-newer", "v1beta1-older"])
-def test_b1_8_a_health_check_marks_by_two_conditions(
+def test_a_health_check_marks_by_two_conditions(
     read: Any, version: str, remediated: str, healthy: str, marked: bool
 ) -> None:
     conditions = [condition("OwnerRemediated", remediated), condition("HealthCheckSucceeded", healthy)]
@@ -154,14 +157,16 @@ def test_b1_8_a_health_check_marks_by_two_conditions(
     assert read(body).remediate is marked
 
 
-def test_b1_8_skip_remediation_is_respected(read: Any) -> None:
+@pytest.mark.contract("B1.8")
+def test_skip_remediation_is_respected(read: Any) -> None:
     conditions = [condition("OwnerRemediated", "False"), condition("HealthCheckSucceeded", "False")]
     body = v1beta2(status={"conditions": conditions})
     body["metadata"]["annotations"]["cluster.x-k8s.io/skip-remediation"] = ""
     assert not read(body).remediate
 
 
-def test_b2_6_what_a_deletion_waits_for_is_shown(read: Any) -> None:
+@pytest.mark.contract("B2.6")
+def test_what_a_deletion_waits_for_is_shown(read: Any) -> None:
     waiting = condition("Deleting", "True", "DrainingNode", "web-1/pod: would violate a PodDisruptionBudget\n")
     found = read(v1beta2(status={"conditions": [waiting]}))
     assert found.deleting_reason == "DrainingNode"
@@ -180,15 +185,17 @@ def test_a_machine_excludes_draining_only_with_both_annotations(
     assert read(body).excludes_drain is excluded
 
 
-def test_b6_2_a_machine_is_paused_by_its_annotation(read: Any) -> None:
+@pytest.mark.contract("B6.2")
+def test_a_machine_is_paused_by_its_annotation(read: Any) -> None:
     body = v1beta2()
     assert not read(body).paused
     body["metadata"]["annotations"]["cluster.x-k8s.io/paused"] = "true"
     assert read(body).paused
 
 
+@pytest.mark.contract("B2.5")
 @pytest.mark.parametrize("deletion", [None, {}, {"nodeDeletionTimeoutSeconds": 10}])
-def test_b2_5_a_machine_of_the_existing_5_spot_has_no_drain_timeout(read: Any, deletion: Any) -> None:
+def test_a_machine_of_the_existing_5_spot_has_no_drain_timeout(read: Any, deletion: Any) -> None:
     body = v1beta2()
     body["spec"]["deletion"] = deletion
     assert not read(body).has_drain_timeout

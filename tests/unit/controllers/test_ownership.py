@@ -25,7 +25,8 @@ def ours(head: Head, of: MachineView | None, kind: GroupKind = KIND) -> bool:
     return child_is_ours(head, kind, owner_uid=UID, owner_name=NAME, machine=of)
 
 
-def test_b2_2_a_machine_is_ours_by_its_controller_and_by_nothing_else() -> None:
+@pytest.mark.contract("B2.2")
+def test_a_machine_is_ours_by_its_controller_and_by_nothing_else() -> None:
     assert machine_is_ours(machine(labels={}, annotations={}).head, UID)
     assert not machine_is_ours(machine(ours=False).head, UID)
     copied = replace(machine().head, owners=())
@@ -34,23 +35,27 @@ def test_b2_2_a_machine_is_ours_by_its_controller_and_by_nothing_else() -> None:
     assert not machine_is_ours(replace(copied, owners=(plain,)), UID)
 
 
+@pytest.mark.contract("B2.2")
 @pytest.mark.parametrize("marks", [{}, MARK, {names.ANNOTATION_UID: "theirs"}])
-def test_b2_2_what_our_machine_controls_is_ours(marks: dict[str, str]) -> None:
+def test_what_our_machine_controls_is_ours(marks: dict[str, str]) -> None:
     assert ours(child(controller("Machine", "m-1"), marks=marks), machine())
 
 
-def test_b2_2_what_carries_our_uid_and_has_no_controller_is_ours() -> None:
+@pytest.mark.contract("B2.2")
+def test_what_carries_our_uid_and_has_no_controller_is_ours() -> None:
     assert ours(child(marks=MARK), None)
     assert ours(child(PLAIN_OWNER, marks=MARK), None)
     assert not ours(child(marks={names.ANNOTATION_UID: "theirs"}), None)
     assert not ours(child(labels=LABEL), None)
 
 
-def test_b2_2_what_carries_our_uid_and_belongs_to_a_machine_of_our_name_is_ours_though_that_is_gone() -> None:
+@pytest.mark.contract("B2.2")
+def test_what_carries_our_uid_and_belongs_to_a_machine_of_our_name_is_ours_though_that_is_gone() -> None:
     assert ours(child(controller("Machine", "gone"), marks=MARK), None)
     assert ours(child(controller("Machine", "gone"), marks=MARK), machine(uid="m-2"))
 
 
+@pytest.mark.contract("B2.2")
 @pytest.mark.parametrize(
     "owner",
     [
@@ -60,11 +65,12 @@ def test_b2_2_what_carries_our_uid_and_belongs_to_a_machine_of_our_name_is_ours_
         controller("Machine", "x", api_version="cluster.x-k8s.io.example.com/v1"),
     ],
 )
-def test_b2_2_what_another_controller_holds_is_foreign_though_it_carries_our_uid(owner: OwnerReference) -> None:
+def test_what_another_controller_holds_is_foreign_though_it_carries_our_uid(owner: OwnerReference) -> None:
     assert not ours(child(owner, marks=MARK, labels=LABEL), machine())
 
 
-def test_b2_2_an_object_of_the_existing_5_spot_is_ours_if_our_machine_refers_to_it() -> None:
+@pytest.mark.contract("B2.2")
+def test_an_object_of_the_existing_5_spot_is_ours_if_our_machine_refers_to_it() -> None:
     assert ours(child(labels=LABEL), machine())
     assert not ours(child(labels=LABEL), machine(), GroupKind(KIND.group, "Another"))
     assert not ours(child(labels=LABEL), None)
@@ -74,9 +80,11 @@ def test_b2_2_an_object_of_the_existing_5_spot_is_ours_if_our_machine_refers_to_
     assert not ours(child(controller("Machine", "other", name="another"), labels=LABEL), machine())
 
 
-def test_b2_2_the_mark_of_another_scheduled_machine_beats_our_label() -> None:
+@pytest.mark.contract("B2.2")
+def test_the_mark_of_another_scheduled_machine_beats_our_label() -> None:
     assert not ours(child(labels=LABEL, marks={names.ANNOTATION_UID: "theirs"}), machine())
 
 
-def test_b2_2_a_bootstrap_object_is_judged_alike() -> None:
+@pytest.mark.contract("B2.2")
+def test_a_bootstrap_object_is_judged_alike() -> None:
     assert ours(child(labels=LABEL), machine(), BOOTSTRAP.group_kind)

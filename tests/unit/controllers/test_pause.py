@@ -48,6 +48,7 @@ def pause(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
+@pytest.mark.contract("B6.2")
 @pytest.mark.parametrize(
     "s",
     [
@@ -63,14 +64,15 @@ def pause(request: pytest.FixtureRequest) -> Any:
     ],
     ids=["create", "clean", "label", "remediate", "delete", "leftovers", "deletion", "finalizer", "forced"],
 )
-def test_b6_2_no_step_is_taken_while_paused(pause: Any, s: Snapshot) -> None:
+def test_no_step_is_taken_while_paused(pause: Any, s: Snapshot) -> None:
     assert decide(s).steps
     plan, stored = judged(pause(s))
     assert (plan.steps, plan.paused) == ((), True)
     assert condition(stored, "Paused") == ("True", "Paused")
 
 
-def test_b6_2_a_machine_is_paused_by_its_own_annotation() -> None:
+@pytest.mark.contract("B6.2")
+def test_a_machine_is_paused_by_its_own_annotation() -> None:
     annotations = machine().head.annotations | PAUSED
     s = snapshot(DOWN, machine=ready_machine(annotations=annotations), memory=OVER)
     assert (decide(s).steps, decide(s).paused) == ((), True)
@@ -78,14 +80,16 @@ def test_b6_2_a_machine_is_paused_by_its_own_annotation() -> None:
     assert not decide(foreign).paused
 
 
-def test_b6_2_what_waits_for_the_pause_says_so(pause: Any) -> None:
+@pytest.mark.contract("B6.2")
+def test_what_waits_for_the_pause_says_so(pause: Any) -> None:
     plan = decide(pause(snapshot(UP)))
     assert (plan.phase, plan.reason, plan.settled) == (Phase.PENDING, "Paused", False)
     plan = decide(pause(snapshot(DOWN, machine=ready_machine(), memory=OVER)))
     assert (plan.phase, plan.reason, plan.settled) == (Phase.SHUTTING_DOWN, "Paused", False)
 
 
-def test_b6_2_while_paused_the_schedule_is_resolved_and_the_machine_mirrored(pause: Any) -> None:
+@pytest.mark.contract("B6.2")
+def test_while_paused_the_schedule_is_resolved_and_the_machine_mirrored(pause: Any) -> None:
     _, stored = judged(pause(snapshot(LOST, machine=ready_machine())))
     assert condition(stored, "SpotScheduleResolved") == ("False", "ProviderNotFound")
     assert (stored["ready"], stored["phase"]) == (True, "Active")
@@ -93,35 +97,41 @@ def test_b6_2_while_paused_the_schedule_is_resolved_and_the_machine_mirrored(pau
     assert (plan.settled, plan.reason) == (True, "MachineReady")
 
 
-def test_b6_2_grace_counts_while_paused(pause: Any) -> None:
+@pytest.mark.contract("B6.2")
+def test_grace_counts_while_paused(pause: Any) -> None:
     plan = decide(pause(snapshot(DOWN, machine=ready_machine())))
     assert (plan.reason, plan.next_cleanup is not None) == ("GracePeriodActive", True)
 
 
-def test_b6_2_the_kill_switch_alone_acts(pause: Any) -> None:
+@pytest.mark.contract("B6.2")
+def test_the_kill_switch_alone_acts(pause: Any) -> None:
     killed = pause(snapshot(UP, machine=ready_machine(), spec=spec(kill_switch=True)))
     assert steps(decide(killed), DeleteMachine)
 
 
-def test_b6_2_a_condition_of_a_pause_that_is_over_goes() -> None:
+@pytest.mark.contract("B6.2")
+def test_a_condition_of_a_pause_that_is_over_goes() -> None:
     stored = judged(by_cluster(snapshot(UP, machine=ready_machine())))[1]
     _, later = judged(snapshot(UP, machine=ready_machine(), memory=memory(stored)))
     assert condition(later, "Paused") is None
 
 
-def test_b6_2_before_clusters_are_read_nothing_of_ours_is_touched() -> None:
+@pytest.mark.contract("B6.2")
+def test_before_clusters_are_read_nothing_of_ours_is_touched() -> None:
     s = snapshot(DOWN, machine=ready_machine(), memory=OVER, cluster=UNKNOWN_CLUSTER)
     plan = decide(s)
     assert (plan.steps, plan.report) == ((), False)
     assert decide(replace(s, spec=spec(kill_switch=True))).steps
 
 
-def test_b3_3_an_overdue_deletion_is_told_though_clusters_cannot_be_read() -> None:
+@pytest.mark.contract("B3.3")
+def test_an_overdue_deletion_is_told_though_clusters_cannot_be_read() -> None:
     s = snapshot(DOWN, head=head(deleted=at(days=1)), machine=machine(), cluster=UNKNOWN_CLUSTER)
     plan = decide(s)
     assert (plan.steps, plan.overdue, len(plan.notices)) == ((), True, 1)
 
 
-def test_b3_4_without_cluster_api_there_is_no_pause_to_wait_for() -> None:
+@pytest.mark.contract("B3.4")
+def test_without_cluster_api_there_is_no_pause_to_wait_for() -> None:
     s = snapshot(DOWN, head=head(deleted=at()), capi=NO_CAPI, cluster=UNKNOWN_CLUSTER)
     assert decide(s).steps == (DropFinalizer(),)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
@@ -64,9 +65,10 @@ def test_the_same_snapshot_has_the_same_plan(s: Snapshot) -> None:
     assert build_status(copied, decide(copied)) == build_status(s, decide(s))
 
 
+@pytest.mark.contract("B2.2")
 @many
 @given(snapshots)
-def test_b2_2_nothing_foreign_is_ever_touched(s: Snapshot) -> None:
+def test_nothing_foreign_is_ever_touched(s: Snapshot) -> None:
     plan = decide(s)
     touched = [step.machine for step in plan.steps if isinstance(step, DeleteMachine | PatchMachine)]
     for found in touched:
@@ -77,9 +79,10 @@ def test_b2_2_nothing_foreign_is_ever_touched(s: Snapshot) -> None:
         assert all(child.ours and child in s.world.children and not child.deleting for child in step.children)
 
 
+@pytest.mark.contract("B1.10")
 @many
 @given(snapshots)
-def test_b1_10_children_are_never_deleted_beside_a_machine_and_creation_stands_alone(s: Snapshot) -> None:
+def test_children_are_never_deleted_beside_a_machine_and_creation_stands_alone(s: Snapshot) -> None:
     plan = decide(s)
     if s.machine is not None and s.world.capi.installed is not Known.NO:
         assert not steps(plan, DeleteChildren)
@@ -107,9 +110,10 @@ def test_nothing_is_created_without_all_that_creation_needs(s: Snapshot) -> None
         assert not s.spec.kill_switch
 
 
+@pytest.mark.contract("A15")
 @many
 @given(snapshots)
-def test_a15_a_failure_to_read_creates_nothing_and_begins_no_deletion(s: Snapshot) -> None:
+def test_a_failure_to_read_creates_nothing_and_begins_no_deletion(s: Snapshot) -> None:
     s = replace(s, world=replace(s.world, reading=Unreadable("forbidden")))
     plan = decide(s)
     if known_down(s, plan):
@@ -125,9 +129,10 @@ def test_a15_a_failure_to_read_creates_nothing_and_begins_no_deletion(s: Snapsho
         assert plan.shutdown_requested is None
 
 
+@pytest.mark.contract("A6")
 @many
 @given(snapshots)
-def test_a6_the_kill_switch_overrides_everything_and_waits_for_no_pause_or_grace(s: Snapshot) -> None:
+def test_the_kill_switch_overrides_everything_and_waits_for_no_pause_or_grace(s: Snapshot) -> None:
     s = replace(s, spec=replace(s.spec, kill_switch=True), refusal=None)
     plan = decide(s)
     assert plan.want is Want.KILLED
@@ -142,9 +147,10 @@ def test_a6_the_kill_switch_overrides_everything_and_waits_for_no_pause_or_grace
         assert plan.phase is Phase.TERMINATED
 
 
+@pytest.mark.contract("B6.2")
 @many
 @given(snapshots)
-def test_b6_2_nothing_is_done_while_paused_unless_killed(s: Snapshot) -> None:
+def test_nothing_is_done_while_paused_unless_killed(s: Snapshot) -> None:
     plan = decide(s)
     if s.paused and plan.want is not Want.KILLED:
         assert plan.steps == ()
@@ -152,9 +158,10 @@ def test_b6_2_nothing_is_done_while_paused_unless_killed(s: Snapshot) -> None:
         assert plan.steps == () or plan.want is Want.KILLED
 
 
+@pytest.mark.contract("B3.2")
 @many
 @given(snapshots)
-def test_b3_2_the_finalizer_goes_last_and_only_when_nothing_of_ours_is_left(s: Snapshot) -> None:
+def test_the_finalizer_goes_last_and_only_when_nothing_of_ours_is_left(s: Snapshot) -> None:
     plan = decide(s)
     if not steps(plan, DropFinalizer):
         return
@@ -171,9 +178,10 @@ def test_b3_2_the_finalizer_goes_last_and_only_when_nothing_of_ours_is_left(s: S
         assert s.world.machine_known is Known.YES
 
 
+@pytest.mark.contract("B1.21", "B1.22")
 @many
 @given(snapshots)
-def test_b1_21_b1_22_grace_is_never_shortened(s: Snapshot) -> None:
+def test_grace_is_never_shortened(s: Snapshot) -> None:
     plan = decide(s)
     without_grace = s.head.deleting or plan.want in (Want.KILLED, Want.CLUSTER_DELETING)
     if without_grace or plan.want is Want.ACTIVE or not steps(plan, DeleteMachine):
@@ -187,9 +195,10 @@ def test_b1_21_b1_22_grace_is_never_shortened(s: Snapshot) -> None:
     assert plan.shutdown_requested is not None
 
 
+@pytest.mark.contract("B1.21")
 @many
 @given(snapshots)
-def test_b1_21_a_grace_that_runs_ends_when_it_should_and_wakes_the_key(s: Snapshot) -> None:
+def test_a_grace_that_runs_ends_when_it_should_and_wakes_the_key(s: Snapshot) -> None:
     plan = decide(s)
     if plan.next_cleanup is None:
         return
@@ -215,9 +224,10 @@ def settled_again(s: Snapshot, plan: Plan) -> tuple[Snapshot, Plan]:
     return told, again
 
 
+@pytest.mark.contract("B4.6")
 @many
 @given(snapshots)
-def test_b4_6_a_report_that_was_written_is_not_written_again(s: Snapshot) -> None:
+def test_a_report_that_was_written_is_not_written_again(s: Snapshot) -> None:
     plan = decide(s)
     assume(plan.report and plan.ask is None and not plan.steps)
     told, again = settled_again(s, plan)
@@ -230,9 +240,10 @@ def test_b4_6_a_report_that_was_written_is_not_written_again(s: Snapshot) -> Non
         assert again.steps == ()
 
 
+@pytest.mark.contract("B4.4")
 @many
 @given(snapshots)
-def test_b4_4_timestamps_move_only_with_the_status_of_a_condition(s: Snapshot) -> None:
+def test_timestamps_move_only_with_the_status_of_a_condition(s: Snapshot) -> None:
     stored = build_status(s, decide(s))
     before = s.memory.raw.get("conditions")
     for entry in stored["conditions"]:
@@ -247,9 +258,10 @@ def test_b4_4_timestamps_move_only_with_the_status_of_a_condition(s: Snapshot) -
     assert len(types) == len(set(types))
 
 
+@pytest.mark.contract("B4.1")
 @many
 @given(snapshots)
-def test_b4_1_ready_agrees_with_the_plan_and_is_loud_while_unresolved(s: Snapshot) -> None:
+def test_ready_agrees_with_the_plan_and_is_loud_while_unresolved(s: Snapshot) -> None:
     plan = decide(s)
     stored = build_status(s, plan)
     ready = find_condition(stored["conditions"], "Ready")
@@ -275,9 +287,10 @@ def test_a_plan_wakes_in_the_future_or_not_at_all_and_unresolved_ones_are_rechec
         assert plan.recheck
 
 
+@pytest.mark.contract("B7.1")
 @many
 @given(snapshots)
-def test_b7_1_the_brake_counts_up_by_one_at_most_and_never_from_the_future(s: Snapshot) -> None:
+def test_the_brake_counts_up_by_one_at_most_and_never_from_the_future(s: Snapshot) -> None:
     plan = decide(s)
     before = s.memory.replaced.count
     assert plan.replaced.count in (before, before + 1, 0)
@@ -293,9 +306,10 @@ def test_b7_1_the_brake_counts_up_by_one_at_most_and_never_from_the_future(s: Sn
 SECRET = "hunter2-9f31"
 
 
+@pytest.mark.contract("B4.8")
 @few
 @given(snapshots, st.sampled_from([SECRET, [SECRET], {"token": SECRET}, {"files": [{"content": SECRET, SECRET: 1}]}]))
-def test_b4_8_no_text_of_an_embedded_spec_is_ever_shown_or_remembered(s: Snapshot, body: Any) -> None:
+def test_no_text_of_an_embedded_spec_is_ever_shown_or_remembered(s: Snapshot, body: Any) -> None:
     stored = scheduled_machine(
         "web-1", "team-a", bootstrapSpec=bootstrap(spec=body), infrastructureSpec=infrastructure(spec=body)
     )

@@ -25,6 +25,7 @@ def invalid(*causes: StatusCause) -> InvalidError:
     return InvalidError(422, "Invalid", f'K "web" is invalid: [{listed}]', request=REQUEST, causes=causes)
 
 
+@pytest.mark.contract("B4.8")
 @pytest.mark.parametrize(
     ("said", "told"),
     [
@@ -45,13 +46,14 @@ def invalid(*causes: StatusCause) -> InvalidError:
         (f"a rule in its own words about {SECRET}", "a rule in its own words about (hidden)"),
     ],
 )
-def test_b4_8_a_refused_value_is_not_repeated(said: str, told: str) -> None:
+def test_a_refused_value_is_not_repeated(said: str, told: str) -> None:
     found = conceal(invalid(StatusCause("FieldValueInvalid", said, "spec.pin")), embedded())
     assert found.message == f"spec.pin: {told}"
     assert [cause.message for cause in found.causes] == [told]
 
 
-def test_b4_8_all_else_of_an_error_is_kept() -> None:
+@pytest.mark.contract("B4.8")
+def test_all_else_of_an_error_is_kept() -> None:
     error = ServerError(500, "InternalError", f"webhook: {SECRET}", request=REQUEST, retry_after=3.0)
     found = conceal(error, embedded())
     assert type(found) is ServerError
@@ -59,20 +61,22 @@ def test_b4_8_all_else_of_an_error_is_kept() -> None:
     assert str(found) == f"{REQUEST}: 500 InternalError: webhook: (hidden)"
 
 
+@pytest.mark.contract("B4.8")
 @pytest.mark.parametrize(
     "value",
     ["first line\nsecond line", 'quoted "inside" here', "tab\there", 123456, 3.14159, "  spaced   out  "],
     ids=repr,
 )
-def test_b4_8_a_value_is_known_in_every_form_that_a_message_gives_it(value: Any) -> None:
+def test_a_value_is_known_in_every_form_that_a_message_gives_it(value: Any) -> None:
     text = str(value)
     for form in (text, " ".join(text.split()), json.dumps(text, ensure_ascii=False)[1:-1]):
         error = ForbiddenError(403, "Forbidden", f"denied: {form}!", request=REQUEST)
         assert conceal(error, embedded(value)).message == "denied: (hidden)!"
 
 
+@pytest.mark.contract("B4.8")
 @pytest.mark.parametrize("kept", range(4, len(SECRET) + 1))
-def test_b4_8_a_value_that_was_cut_in_half_is_not_told_either(kept: int) -> None:
+def test_a_value_that_was_cut_in_half_is_not_told_either(kept: int) -> None:
     error = ForbiddenError(403, "Forbidden", f"denied: {SECRET[:kept]}…", request=REQUEST)
     assert conceal(error, embedded()).message == "denied: (hidden)…"
 
@@ -80,11 +84,12 @@ def test_b4_8_a_value_that_was_cut_in_half_is_not_told_either(kept: int) -> None
 _TEXT = 'aB0 .:"\\\n\té'
 
 
+@pytest.mark.contract("B4.8")
 @given(
     secret=st.text(_TEXT, min_size=4, max_size=12),
     before=st.text(_TEXT, max_size=12),
     after=st.text(_TEXT, max_size=12),
 )
-def test_b4_8_no_message_holds_a_value(secret: str, before: str, after: str) -> None:
+def test_no_message_holds_a_value(secret: str, before: str, after: str) -> None:
     error = ApiError(418, "", f"{before}{secret}{after}", request=REQUEST)
     assert secret not in conceal(error, embedded(secret)).message

@@ -27,7 +27,8 @@ def refusals() -> Refusals:
     return Refusals(Timings(), random.Random(7))
 
 
-def test_b1_7_the_wait_doubles_from_half_a_minute_to_five_with_jitter(refusals: Refusals) -> None:
+@pytest.mark.contract("B1.7")
+def test_the_wait_doubles_from_half_a_minute_to_five_with_jitter(refusals: Refusals) -> None:
     for expected in (30, 60, 120, 240, 300, 300):
         seconds = refusals.note(KEY, QUOTA, Want.ACTIVE, "same", 100.0)
         assert expected * 0.8 <= seconds <= expected * 1.2
@@ -36,7 +37,8 @@ def test_b1_7_the_wait_doubles_from_half_a_minute_to_five_with_jitter(refusals: 
         assert found.due == 100.0 + seconds
 
 
-def test_b1_7_another_refusal_begins_anew(refusals: Refusals) -> None:
+@pytest.mark.contract("B1.7")
+def test_another_refusal_begins_anew(refusals: Refusals) -> None:
     refusals.note(KEY, QUOTA, Want.ACTIVE, "same", 0.0)
     refusals.note(KEY, QUOTA, Want.ACTIVE, "same", 0.0)
     assert (
@@ -44,13 +46,15 @@ def test_b1_7_another_refusal_begins_anew(refusals: Refusals) -> None:
     )
 
 
-def test_b1_7_a_relevant_change_makes_it_due_at_once(refusals: Refusals) -> None:
+@pytest.mark.contract("B1.7")
+def test_a_relevant_change_makes_it_due_at_once(refusals: Refusals) -> None:
     refusals.note(KEY, QUOTA, Want.ACTIVE, "before", 0.0)
     assert refusals.current(KEY, "after") is None
     assert refusals.current(Key(NAMESPACE, "other"), "before") is None
 
 
-def test_b1_7_a_change_and_its_reverse_make_it_due_at_once_if_nothing_was_tried_in_between(refusals: Refusals) -> None:
+@pytest.mark.contract("B1.7")
+def test_a_change_and_its_reverse_make_it_due_at_once_if_nothing_was_tried_in_between(refusals: Refusals) -> None:
     refusals.note(KEY, QUOTA, Want.ACTIVE, "before", 0.0)
     refusals.outdate(KEY, Want.ACTIVE)
     assert refusals.current(KEY, "before") is None
@@ -59,7 +63,8 @@ def test_b1_7_a_change_and_its_reverse_make_it_due_at_once_if_nothing_was_tried_
     assert len(refusals) == 1
 
 
-def test_b1_7_a_schedule_that_flaps_causes_no_more_tries(refusals: Refusals) -> None:
+@pytest.mark.contract("B1.7")
+def test_a_schedule_that_flaps_causes_no_more_tries(refusals: Refusals) -> None:
     refusals.note(KEY, QUOTA, Want.ACTIVE, "before", 0.0)
     refusals.outdate(KEY, Want.INACTIVE)
     assert refusals.current(KEY, "before") is not None
@@ -85,13 +90,15 @@ RELEVANT: dict[str, Callable[[Snapshot], Snapshot]] = {
 }
 
 
+@pytest.mark.contract("B1.7")
 @pytest.mark.parametrize("change", RELEVANT.values(), ids=RELEVANT)
-def test_b1_7_every_relevant_change_changes_the_fingerprint(change: Callable[[Snapshot], Snapshot]) -> None:
+def test_every_relevant_change_changes_the_fingerprint(change: Callable[[Snapshot], Snapshot]) -> None:
     s = snapshot(UP, machine=machine())
     assert fingerprint(change(s)) != fingerprint(s)
 
 
-def test_b1_7_time_and_our_own_reports_are_no_relevant_change() -> None:
+@pytest.mark.contract("B1.7")
+def test_time_and_our_own_reports_are_no_relevant_change() -> None:
     s = snapshot(UP, machine=machine())
     later = replace(s, monotonic=5000.0, memory=memory(phase="Error"), unreadable_for=4.0)
     assert fingerprint(later) == fingerprint(s)

@@ -38,15 +38,17 @@ def braked(count: int, **ago: float) -> dict[str, Any]:
     return {"replacements": {"count": count, "lastTime": at(**ago), "uid": "m-0"}}
 
 
+@pytest.mark.contract("B7.1")
 @pytest.mark.parametrize(("count", "seconds"), [(1, 10), (2, 20), (3, 40), (7, 600), (50, 600)])
-def test_b7_1_a_replacement_waits_ten_seconds_doubling_to_ten_minutes(count: int, seconds: int) -> None:
+def test_a_replacement_waits_ten_seconds_doubling_to_ten_minutes(count: int, seconds: int) -> None:
     early = decide(snapshot(UP, memory=memory(**braked(count, seconds=seconds - 1))))
     assert (early.steps, early.wake) == ((), NOW + timedelta(seconds=1))
     assert str(count) in early.message
     assert steps(decide(snapshot(UP, memory=memory(**braked(count, seconds=seconds)))), CreateChildren)
 
 
-def test_b7_1_each_loss_counts_and_doubles() -> None:
+@pytest.mark.contract("B7.1")
+def test_each_loss_counts_and_doubles() -> None:
     s = snapshot(UP, memory=memory(machineRef=machine_ref(), **braked(2, hours=1)))
     plan, stored = judged(replace(s, answers=Answers(gone=frozenset({"m-1"}))))
     assert plan.replaced == Replaced(3, NOW, "m-1")
@@ -54,21 +56,24 @@ def test_b7_1_each_loss_counts_and_doubles() -> None:
     assert plan.wake == NOW + timedelta(seconds=40)
 
 
+@pytest.mark.contract("B7.1")
 @pytest.mark.parametrize(
     "changes", [{"reading": DOWN}, {"spec": spec(enabled=False)}, {"spec": spec(kill_switch=True)}]
 )
-def test_b7_1_the_verdict_flipping_does_not_reset_the_brake(changes: dict[str, Any]) -> None:
+def test_the_verdict_flipping_does_not_reset_the_brake(changes: dict[str, Any]) -> None:
     s = snapshot(**{"reading": UP} | changes, memory=memory(**braked(4, hours=5)))
     for world in (s.world, replace(s.world, machine=ready_machine())):
         assert judged(replace(s, world=world))[1]["replacements"]["count"] == 4
 
 
-def test_b7_1_ten_minutes_of_readiness_take_the_brake_off() -> None:
+@pytest.mark.contract("B7.1")
+def test_ten_minutes_of_readiness_take_the_brake_off() -> None:
     ready = ready_machine(ready_since=NOW - timedelta(minutes=10))
     _, stored = judged(snapshot(UP, machine=ready, memory=memory(**braked(4, hours=1))))
     assert "replacements" not in stored
 
 
+@pytest.mark.contract("B7.1")
 @pytest.mark.parametrize(
     ("found", "last", "wake"),
     [
@@ -79,13 +84,14 @@ def test_b7_1_ten_minutes_of_readiness_take_the_brake_off() -> None:
     ],
     ids=["not-long-ready", "counted-since", "ready-since-unknown", "not-ready"],
 )
-def test_b7_1_nothing_less_takes_it_off(found: Any, last: dict[str, float], wake: timedelta | None) -> None:
+def test_nothing_less_takes_it_off(found: Any, last: dict[str, float], wake: timedelta | None) -> None:
     plan, stored = judged(snapshot(UP, machine=found, memory=memory(**braked(4, **last))))
     assert stored["replacements"]["count"] == 4
     assert plan.wake == (None if wake is None else NOW + wake)
 
 
-def test_b7_1_a_clock_that_was_set_back_does_not_stretch_the_wait() -> None:
+@pytest.mark.contract("B7.1")
+def test_a_clock_that_was_set_back_does_not_stretch_the_wait() -> None:
     s = snapshot(UP, memory=memory(**braked(1, days=-365)))
     plan = decide(s)
     assert (plan.steps, plan.wake) == ((), NOW + timedelta(seconds=10))
@@ -93,7 +99,8 @@ def test_b7_1_a_clock_that_was_set_back_does_not_stretch_the_wait() -> None:
     assert steps(decide(later), CreateChildren)
 
 
-def test_b7_1_a_brake_without_a_time_holds_nothing() -> None:
+@pytest.mark.contract("B7.1")
+def test_a_brake_without_a_time_holds_nothing() -> None:
     stored = {"replacements": {"count": 3, "uid": "m-0"}}
     assert steps(decide(snapshot(UP, memory=memory(**stored))), CreateChildren)
 
@@ -101,6 +108,7 @@ def test_b7_1_a_brake_without_a_time_holds_nothing() -> None:
 BOOTSTRAP, INFRASTRUCTURE = adopted()
 
 
+@pytest.mark.contract("B1.6")
 @pytest.mark.parametrize(
     ("phase", "children", "named"),
     [
@@ -111,7 +119,7 @@ BOOTSTRAP, INFRASTRUCTURE = adopted()
         ("Provisioning", (), "StandInMachine web-1"),
     ],
 )
-def test_b1_6_a_machine_whose_objects_are_gone_before_it_began_is_deleted_and_replaced(
+def test_a_machine_whose_objects_are_gone_before_it_began_is_deleted_and_replaced(
     phase: str, children: Any, named: str
 ) -> None:
     found = machine(phase=phase)
@@ -124,6 +132,7 @@ def test_b1_6_a_machine_whose_objects_are_gone_before_it_began_is_deleted_and_re
     assert judged(again)[1]["replacements"]["count"] == 2
 
 
+@pytest.mark.contract("B1.2")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -155,17 +164,19 @@ def test_b1_6_a_machine_whose_objects_are_gone_before_it_began_is_deleted_and_re
         "template-unreadable",
     ],
 )
-def test_b1_2_a_machine_that_runs_or_may_yet_begin_is_left_alone(changes: dict[str, Any]) -> None:
+def test_a_machine_that_runs_or_may_yet_begin_is_left_alone(changes: dict[str, Any]) -> None:
     plan = decide(snapshot(UP, **changes))
     assert not steps(plan, DeleteMachine)
     assert plan.phase == "Active"
 
 
-def test_a15_b1_6_nothing_is_deleted_that_could_not_be_made_again_now() -> None:
+@pytest.mark.contract("A15", "B1.6")
+def test_nothing_is_deleted_that_could_not_be_made_again_now() -> None:
     s = snapshot(BLIND, machine=machine(phase="Pending"), children=(), unreadable_for=90.0)
     assert not decide(s).steps
 
 
-def test_b1_6_a_refused_deletion_of_such_a_machine_is_not_repeated_before_it_is_due() -> None:
+@pytest.mark.contract("B1.6")
+def test_a_refused_deletion_of_such_a_machine_is_not_repeated_before_it_is_due() -> None:
     s = snapshot(UP, machine=machine(phase="Pending"), children=(), refusal=refusal())
     assert (decide(s).steps, decide(s).phase) == ((), "Error")

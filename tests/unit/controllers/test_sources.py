@@ -33,23 +33,24 @@ def changed(*, own: bool, type_: ChangeType = ChangeType.MODIFIED) -> Change:
     return Change(type_, new, None if type_ is ChangeType.ADDED else old, own=own)
 
 
+@pytest.mark.contract("A12")
 @pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize("type_", list(ChangeType))
-def test_a12_a_verdict_asks_for_a_run_also_when_a_provider_of_this_process_wrote_it(
-    own: bool, type_: ChangeType
-) -> None:
+def test_a_verdict_asks_for_a_run_also_when_a_provider_of_this_process_wrote_it(own: bool, type_: ChangeType) -> None:
     assert schedule_changed(changed(own=own, type_=type_))
 
 
+@pytest.mark.contract("B5.2")
 @pytest.mark.parametrize("type_", list(ChangeType))
-def test_b5_2_what_a_run_wrote_itself_asks_for_no_other_run(type_: ChangeType) -> None:
+def test_what_a_run_wrote_itself_asks_for_no_other_run(type_: ChangeType) -> None:
     gone = type_ is ChangeType.DELETED
     assert kept_part_changed(changed(own=True, type_=type_)) is gone
     assert child_changed(changed(own=True, type_=type_)) is gone
     assert kept_part_changed(changed(own=False, type_=type_))
 
 
-def test_b4_6_the_same_again_asks_for_no_run() -> None:
+@pytest.mark.contract("B4.6")
+def test_the_same_again_asks_for_no_run() -> None:
     same = Change(ChangeType.MODIFIED, stored(1, **KEPT), stored(1, **KEPT), own=False)
     assert not schedule_changed(same)
     assert not kept_part_changed(same)

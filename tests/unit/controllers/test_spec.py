@@ -56,7 +56,8 @@ def test_a_timeout_is_what_it_says_and_never_more_than_a_day(text: Any, length: 
     assert (found.grace, found.drain_timeout) == (length, length)
 
 
-def test_b2_5_zero_means_do_not_drain() -> None:
+@pytest.mark.contract("B2.5")
+def test_zero_means_do_not_drain() -> None:
     assert not read(nodeDrainTimeout="0s").drains
     assert read(nodeDrainTimeout="1s").drains
 
@@ -73,6 +74,7 @@ def test_two_children_of_one_kind_are_a_problem_because_they_share_a_name() -> N
     assert any("infrastructureSpec.kind" in problem for problem in found.problems)
 
 
+@pytest.mark.contract("B1.17")
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
@@ -86,14 +88,15 @@ def test_two_children_of_one_kind_are_a_problem_because_they_share_a_name() -> N
         ({"gracefulShutdownTimeout": "25h"}, "spec.gracefulShutdownTimeout"),
     ],
 )
-def test_b1_17_what_breaks_a_rule_is_named_by_its_field(changes: dict[str, Any], named: str) -> None:
+def test_what_breaks_a_rule_is_named_by_its_field(changes: dict[str, Any], named: str) -> None:
     problems = read(**changes).problems
     assert any(problem.startswith(named) for problem in problems), problems
 
 
+@pytest.mark.contract("B4.8")
 @pytest.mark.parametrize("where", ["bootstrapSpec", "infrastructureSpec"])
 @pytest.mark.parametrize("body", ["s3cr3t-x", 31337001, True, ["s3cr3t-x"], {"spec": "s3cr3t-x"}, {"spec": 31337001}])
-def test_b4_8_problems_never_quote_an_embedded_spec(where: str, body: Any) -> None:
+def test_problems_never_quote_an_embedded_spec(where: str, body: Any) -> None:
     whole = bootstrap() if where == "bootstrapSpec" else infrastructure()
     for value in (body, {**whole, "spec": body}):
         shown = repr(read(**{where: value}))

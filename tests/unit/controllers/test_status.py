@@ -46,7 +46,8 @@ from unit.controllers.build import (
 # Conditions -----------------------------------------------------------------------------------------------------
 
 
-def test_b4_4_timestamps_move_with_the_status_of_a_condition_and_not_with_its_words() -> None:
+@pytest.mark.contract("B4.4")
+def test_timestamps_move_with_the_status_of_a_condition_and_not_with_its_words() -> None:
     before = memory(conditions=entries(("Ready", "True", "MachineReady"), ("MachineReady", "False", "NotReady")))
     _, stored = judged(snapshot(UP, machine=ready_machine(), memory=before))
     ready, machine_ready = (find_condition(stored["conditions"], type_) for type_ in ("Ready", "MachineReady"))
@@ -57,13 +58,15 @@ def test_b4_4_timestamps_move_with_the_status_of_a_condition_and_not_with_its_wo
     assert ready["observedGeneration"] == stored["observedGeneration"] == 3
 
 
-def test_b4_4_conditions_of_other_writers_survive_untouched() -> None:
+@pytest.mark.contract("B4.4")
+def test_conditions_of_other_writers_survive_untouched() -> None:
     theirs = entries(("example.com/Audited", "Unknown", "Later"))
     _, stored = judged(snapshot(UP, machine=ready_machine(), memory=memory(conditions=theirs)))
     assert stored["conditions"][0] == theirs[0]
 
 
-def test_b4_1_reconciling_and_stalled_are_absent_when_settled() -> None:
+@pytest.mark.contract("B4.1")
+def test_reconciling_and_stalled_are_absent_when_settled() -> None:
     before = memory(conditions=entries(("Reconciling", "True", "NodeDraining"), ("Stalled", "True", "X")))
     _, stored = judged(snapshot(DOWN, memory=before))
     assert condition(stored, "Reconciling") is None
@@ -77,6 +80,7 @@ def test_conditions_that_make_no_sense_are_replaced(reading: Resolution, existin
     assert condition(stored, "MachineReady") == ("True", "MachineReady")
 
 
+@pytest.mark.contract("B4.3")
 @pytest.mark.parametrize(
     ("made_from", "shown"),
     [
@@ -85,19 +89,19 @@ def test_conditions_that_make_no_sense_are_replaced(reading: Resolution, existin
         ({}, ("Unknown", "NoTemplateHash")),
     ],
 )
-def test_b4_3_up_to_date_compares_what_the_machine_was_made_from(
-    made_from: dict[str, str], shown: tuple[str, str]
-) -> None:
+def test_up_to_date_compares_what_the_machine_was_made_from(made_from: dict[str, str], shown: tuple[str, str]) -> None:
     _, stored = judged(snapshot(UP, machine=ready_machine(annotations=made_from)))
     assert condition(stored, "UpToDate") == shown
 
 
-def test_b4_3_up_to_date_is_absent_without_a_machine() -> None:
+@pytest.mark.contract("B4.3")
+def test_up_to_date_is_absent_without_a_machine() -> None:
     _, stored = judged(snapshot(DOWN, memory=memory(conditions=entries(("UpToDate", "True", "UpToDate")))))
     assert condition(stored, "UpToDate") is None
 
 
-def test_b4_3_scheduled_is_the_verdict_after_precedence_and_who_decided() -> None:
+@pytest.mark.contract("B4.3")
+def test_scheduled_is_the_verdict_after_precedence_and_who_decided() -> None:
     shown = {}
     for name, s in {
         "up": snapshot(UP),
@@ -118,7 +122,8 @@ def test_b4_3_scheduled_is_the_verdict_after_precedence_and_who_decided() -> Non
 # Fields ---------------------------------------------------------------------------------------------------------
 
 
-def test_b4_5_fields_are_cleared_when_they_are_no_longer_true() -> None:
+@pytest.mark.contract("B4.5")
+def test_fields_are_cleared_when_they_are_no_longer_true() -> None:
     full = memory(
         status(
             providerID="x://1",
@@ -147,7 +152,8 @@ def test_b4_5_fields_are_cleared_when_they_are_no_longer_true() -> None:
     assert merge_diff(full.raw, stored)["nodeRef"] is None
 
 
-def test_b4_5_last_scheduled_time_is_when_the_present_or_last_machine_was_created() -> None:
+@pytest.mark.contract("B4.5")
+def test_last_scheduled_time_is_when_the_present_or_last_machine_was_created() -> None:
     _, present = judged(snapshot(UP, machine=ready_machine(), memory=memory(lastScheduledTime=at(days=3))))
     assert present["lastScheduledTime"] == at(hours=1)
     _, past = judged(snapshot(DOWN, memory=memory(present)))
@@ -170,7 +176,8 @@ def test_everything_that_is_written_fits_the_published_schema() -> None:
 # What is shown of the provider ----------------------------------------------------------------------------------
 
 
-def test_a3_a11_what_a_provider_shows_is_shown() -> None:
+@pytest.mark.contract("A3", "A11")
+def test_what_a_provider_shows_is_shown() -> None:
     display = Display("WindowOpen", "until 17:00", 9, 3, "2026-11-30T06:00:00Z")
     plan, stored = judged(snapshot(Resolved(True, display), machine=ready_machine()))
     assert plan.settled
@@ -179,7 +186,8 @@ def test_a3_a11_what_a_provider_shows_is_shown() -> None:
     assert spot["lastTransitionTime"] == "2026-11-30T06:00:00Z"
 
 
-def test_a13_of_a_providers_texts_no_more_than_a_kibibyte_is_copied() -> None:
+@pytest.mark.contract("A13")
+def test_of_a_providers_texts_no_more_than_a_kibibyte_is_copied() -> None:
     worst = Display("R" * 64, "M" * 256, 1, 1, "2026-11-30T06:00:00.123456789+00:00")
     message = f"TimeBasedSpotSchedule/hours is not Ready (False): {worst.reason}: {worst.message}"
     _, stored = judged(snapshot(Unresolved("ProviderNotReady", message, worst), machine=ready_machine()))
@@ -197,6 +205,7 @@ def readings(first: Resolution, second: Resolution) -> bool:
     return display_only(old, new)
 
 
+@pytest.mark.contract("A3")
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -206,12 +215,11 @@ def readings(first: Resolution, second: Resolution) -> bool:
     ],
     ids=["resolved", "not-ready", "unreadable"],
 )
-def test_a3_other_words_of_a_provider_are_a_change_of_display_values_alone(
-    first: Resolution, second: Resolution
-) -> None:
+def test_other_words_of_a_provider_are_a_change_of_display_values_alone(first: Resolution, second: Resolution) -> None:
     assert readings(first, second)
 
 
+@pytest.mark.contract("A3")
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -222,10 +230,11 @@ def test_a3_other_words_of_a_provider_are_a_change_of_display_values_alone(
         (Resolved(True), Resolved(False)),
     ],
 )
-def test_a3_another_verdict_or_reason_is_more_than_display(first: Resolution, second: Resolution) -> None:
+def test_another_verdict_or_reason_is_more_than_display(first: Resolution, second: Resolution) -> None:
     assert not readings(first, second)
 
 
+@pytest.mark.contract("A3")
 @pytest.mark.parametrize(
     "edit",
     [
@@ -238,7 +247,7 @@ def test_a3_another_verdict_or_reason_is_more_than_display(first: Resolution, se
     ],
     ids=["spec", "phase", "message", "verdict", "reference", "machine"],
 )
-def test_a3_everything_else_is_more_than_display(edit: Any) -> None:
+def test_everything_else_is_more_than_display(edit: Any) -> None:
     old = judged(snapshot(UP, machine=ready_machine()))[1]
     new = copy.deepcopy(old)
     assert new["conditions"][1]["type"] == "MachineReady"
@@ -256,7 +265,8 @@ def told(before: Any, s: Any) -> list[tuple[str, bool]]:
     return [(n.reason, n.warning) for n in phase_notices(s, plan, build_status(s, plan))]
 
 
-def test_b4_7_a_change_of_phase_is_told_with_its_reason() -> None:
+@pytest.mark.contract("B4.7")
+def test_a_change_of_phase_is_told_with_its_reason() -> None:
     inactive = judged(snapshot(DOWN))[1]
     assert told(inactive, snapshot(UP)) == [("MachineCreated", False)]
     active = judged(snapshot(UP, machine=ready_machine()))[1]
@@ -264,12 +274,14 @@ def test_b4_7_a_change_of_phase_is_told_with_its_reason() -> None:
     assert told(active, snapshot(UP, machine=machine())) == []
 
 
-def test_b4_7_an_error_is_a_warning() -> None:
+@pytest.mark.contract("B4.7")
+def test_an_error_is_a_warning() -> None:
     inactive = judged(snapshot(DOWN))[1]
     assert told(inactive, snapshot(UP, spec=spec(problems=("spec.x: bad",)))) == [("ReferencesInvalid", True)]
 
 
-def test_b4_7_a_resolution_lost_and_regained_is_told_once_each() -> None:
+@pytest.mark.contract("B4.7")
+def test_a_resolution_lost_and_regained_is_told_once_each() -> None:
     up = judged(snapshot(UP, machine=ready_machine()))[1]
     lost = snapshot(LOST, machine=ready_machine())
     assert told(up, lost) == [("ProviderNotFound", True)]
@@ -278,7 +290,8 @@ def test_b4_7_a_resolution_lost_and_regained_is_told_once_each() -> None:
     assert told(stored, snapshot(UP, machine=ready_machine())) == [("Resolved", False)]
 
 
-def test_b4_7_a_restart_tells_nothing() -> None:
+@pytest.mark.contract("B4.7")
+def test_a_restart_tells_nothing() -> None:
     up = judged(snapshot(UP, machine=ready_machine()))[1]
     assert told(up, snapshot(BLIND, machine=ready_machine(), unreadable_for=3.0)) == []
 
@@ -296,8 +309,9 @@ def test_fields_that_are_not_acted_on_are_shown_and_told_once() -> None:
 # Refusals -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.contract("B1.7", "B4.1")
 @pytest.mark.parametrize("stalled", [True, False])
-def test_b1_7_b4_1_a_refused_step_is_an_error_and_says_whether_only_a_person_can_help(stalled: bool) -> None:
+def test_a_refused_step_is_an_error_and_says_whether_only_a_person_can_help(stalled: bool) -> None:
     s = snapshot(UP)
     plan = apply_refusal(s, decide(s), Refused("MachineCreationFailed", "no", stalled), 30.0)
     assert (plan.phase, plan.reason, plan.message, plan.settled) == (Phase.ERROR, "MachineCreationFailed", "no", False)

@@ -34,7 +34,8 @@ def test_what_this_controller_wrote_is_remembered() -> None:
     assert found.scheduled_reason == "ScheduleInactive"
 
 
-def test_b1_23_a_status_of_the_existing_5_spot_has_a_verdict_without_reference() -> None:
+@pytest.mark.contract("B1.23")
+def test_a_status_of_the_existing_5_spot_has_a_verdict_without_reference() -> None:
     assert memory(status(None)).schedule == HeldVerdict(True, None)
     assert memory({"phase": "Active", "machineRef": {"name": NAME}}).machine_uid == ""
 

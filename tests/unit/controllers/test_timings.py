@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,12 +30,14 @@ def test_the_waiting_times_are_those_of_the_contract() -> None:
     }
 
 
-def test_b7_1_replacements_wait_ten_seconds_doubling_to_ten_minutes() -> None:
+@pytest.mark.contract("B7.1")
+def test_replacements_wait_ten_seconds_doubling_to_ten_minutes() -> None:
     waits = [Timings().replacement_delay(count).total_seconds() for count in range(1, 9)]
     assert waits == [10, 20, 40, 80, 160, 320, 600, 600]
 
 
-def test_b1_7_refused_steps_wait_half_a_minute_doubling_to_five() -> None:
+@pytest.mark.contract("B1.7")
+def test_refused_steps_wait_half_a_minute_doubling_to_five() -> None:
     assert [Timings().refusal_delay(attempt) for attempt in range(1, 6)] == [30, 60, 120, 240, 300]
 
 

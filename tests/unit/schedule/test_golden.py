@@ -62,6 +62,7 @@ def process_zone(request: pytest.FixtureRequest) -> Iterator[str]:
     time.tzset()
 
 
+@pytest.mark.contract("C1", "C2", "C8")
 @pytest.mark.usefixtures("process_zone")
 @pytest.mark.parametrize("golden", GOLDEN, ids=[golden["id"] for golden in GOLDEN])
 def test_transitions_are_the_golden_ones(golden: dict[str, Any]) -> None:

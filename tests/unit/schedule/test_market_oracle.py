@@ -37,6 +37,7 @@ def check(case: MarketCase, start: int, end: int, step: int) -> None:
     comparing.check(timeline_of(case), MarketOracle(case), start, end, step)
 
 
+@pytest.mark.contract("C2")
 @pytest.mark.parametrize("part", range(4))
 def test_sessions_over_every_change_of_2026_and_2027_in_every_kind_of_zone(part: int) -> None:
     checked = 0
@@ -96,6 +97,7 @@ def cases(draw: st.DrawFn, earliest: int, latest: int) -> tuple[MarketCase, int]
     ), at
 
 
+@pytest.mark.contract("C2")
 @QUICK
 @given(cases(year(1975), year(9990)))
 def test_any_calendar_agrees_at_every_half_hour(drawn: tuple[MarketCase, int]) -> None:

@@ -45,6 +45,7 @@ def check(case: Case, start: int, end: int, step: int) -> None:
     comparing.check(timeline_of(case), Oracle(case), start, end, step)
 
 
+@pytest.mark.contract("C8")
 @pytest.mark.parametrize("part", range(4))
 def test_every_zone_changes_its_offset_when_the_oracle_says(part: int) -> None:
     for name in ALL[part::4]:
@@ -54,6 +55,7 @@ def test_every_zone_changes_its_offset_when_the_oracle_says(part: int) -> None:
 NIGHTS = [(22 * 60, 6 * 60), (22 * 60, 150), (150, 210), (30, 90), (0, 1440), (23 * 60 + 45, 15), (125, 140)]
 
 
+@pytest.mark.contract("C1", "C8")
 @pytest.mark.parametrize("part", range(4))
 def test_nights_over_every_change_of_2026_and_2027_in_every_kind_of_zone(part: int) -> None:
     checked = 0
@@ -104,6 +106,7 @@ def cases(draw: st.DrawFn, earliest: int, latest: int, lead: bool) -> tuple[Case
     ), at
 
 
+@pytest.mark.contract("C1")
 @QUICK
 @given(cases(year(1975), year(9990), False))
 def test_any_schedule_agrees_at_every_half_hour(drawn: tuple[Case, int]) -> None:

@@ -111,6 +111,7 @@ def chain(length: int) -> dict[str, dict[str, Any]]:
     return {**links, f"m{length}": base("end")} if length else {}
 
 
+@pytest.mark.contract("C3")
 def test_eight_bases_may_follow_one_another_and_no_more() -> None:
     assert decided(base("m1", "ManualSchedule"), Others(None, **chain(7))).active
     with pytest.raises(NoVerdict) as none:
@@ -216,6 +217,7 @@ async def test_a_kind_that_is_installed_later_is_followed_and_one_that_is_withdr
             assert stage.status(MANUAL_SCHEDULES, "m")["active"] is True
 
 
+@pytest.mark.contract("C3")
 async def test_what_cannot_be_read_is_no_verdict_and_is_told_after_half_a_minute(stage: Stage) -> None:
     says(stage, "b", True)
     stage.apply(MANUAL_SCHEDULES, "m", base("b"))

@@ -117,6 +117,7 @@ def test_the_one_that_started_last_decides_and_hands_back_to_the_one_before() ->
     assert scene.states(t(20)) == {"long": "InForce", "short": "Expired"}
 
 
+@pytest.mark.contract("C7")
 @pytest.mark.parametrize("turned", [False, True])
 def test_of_two_that_start_at_once_the_last_by_name_decides(turned: bool) -> None:
     both = [on("b", until=t(23)), off("a", until=t(23))]
@@ -185,6 +186,7 @@ def test_forever_holds_until_it_is_removed() -> None:
     assert scene.memory == {}
 
 
+@pytest.mark.contract("C7")
 def test_where_no_transition_comes_it_holds_until_it_is_removed_and_that_is_told() -> None:
     scene = Scene(off(), rule=always(True))
     folded = scene.run(t(11))
@@ -219,6 +221,7 @@ def test_where_a_change_cannot_be_foreseen_the_first_that_is_seen_ends_it() -> N
 # What is remembered --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.contract("C7")
 def test_a_start_is_remembered_and_lost_memory_starts_anew_with_an_event() -> None:
     scene = Scene(on("first"), off("second", begin=t(18)))
     assert [note.reason for note in scene.run(t(20)).notes] == ["OverrideStarted", "OverrideStarted"]
@@ -430,6 +433,7 @@ def present(plan: Iterable[Asked], now: int) -> list[Asked]:
     return [one for one in plan if one.seen <= now < one.gone]
 
 
+@pytest.mark.contract("C7")
 @given(plans, flips, st.booleans())
 def test_minute_by_minute_it_says_what_the_rules_say_and_when_that_changes(
     plan: list[Asked], changes: list[int], first: bool

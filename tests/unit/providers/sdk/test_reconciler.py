@@ -132,6 +132,7 @@ async def test_an_edit_takes_effect_at_once_and_a_foreign_status_is_put_right(st
         assert all("active" in change for _, change in stage.writes)
 
 
+@pytest.mark.contract("C10")
 @pytest.mark.parametrize(
     ("spec", "reason", "words"),
     [
