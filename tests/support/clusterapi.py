@@ -32,7 +32,7 @@ POLL = 0.25
 """Seconds between two looks: many tests wait here at once, on few cores."""
 
 _AS_SHIPPED = ("--enable-leader-election",)
-_SIMULATED = ("--core", "--look-every", "5")
+_SIMULATED = ("--core", "--drain-interval", "5")
 
 _FIRST_WITH_V1BETA2 = (1, 11)
 

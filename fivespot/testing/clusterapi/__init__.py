@@ -1,31 +1,45 @@
-"""Simulated Cluster API providers: Machines get a Node, run, and go, on one machine and without any cloud.
+"""Simulated Cluster API providers: Machines are provisioned, get a Node and are removed without any cloud.
 
-For those who test what stands on top of Cluster API: its core manager (a real one) sees a bootstrap provider, an
-infrastructure provider and a control plane that keep its contract, and a kubelet that runs and ends Pods. What happens
-to an object, when, and whether it fails is written in its own spec (see :class:`LifeScript` and what extends it), so
+For tests of controllers that build on Cluster API: its core manager (a real one, or :mod:`.core`) finds a bootstrap
+provider, an infrastructure provider and a control plane that follow its contract, and a kubelet that runs Pods and
+terminates them. The spec of an object scripts what happens to it and when (:class:`LifeScript` and its subclasses), so
 that a test needs no access to the process that runs the providers.
 
-As a program of its own, which also installs the kinds::
+As a program, which also installs the kinds::
 
     python -m fivespot.testing.clusterapi --kubeconfig FILE
 
-or in a manager of yours::
+or in your own manager::
 
     async with open_manager("simulated-providers", kubeconfig=...) as manager:
         await install_definitions(manager.context.client)
         add_providers(manager)
         await manager.run(stop)
 
-A Cluster that makes Machines move takes a few objects in the right order: :func:`cluster_bodies` has them, and
-:func:`is_usable` says when it is ready. All waiting is on the manager's clock, so it may be a virtual one.
+A Cluster needs a few objects in the right order: :func:`cluster_bodies` builds them, and :func:`is_usable` tells when
+the Cluster is ready. All waiting is on the manager's clock, which may be virtual.
 """
 
-from .kinds import SIMULATED, SIMULATED_EARLIER, Contract, KindFamily
-from .kubelet import TERMINATE_AFTER
-from .nodes import SIMULATED_LABEL, Workload
-from .scaffold import CoreVersion, cluster_bodies, cluster_resource, create_cluster, is_usable
-from .script import BootstrapScript, LifeScript, MachineScript, NodeScript
-from .setup import add_providers, install_definitions
+from .kinds import (
+    SIMULATED,
+    SIMULATED_EARLIER,
+    BootstrapScript,
+    Contract,
+    KindFamily,
+    LifeScript,
+    MachineScript,
+    NodeScript,
+)
+from .setup import (
+    CoreVersion,
+    add_providers,
+    cluster_bodies,
+    cluster_resource,
+    create_cluster,
+    install_definitions,
+    is_usable,
+)
+from .workload import SIMULATED_LABEL, TERMINATE_AFTER, Workload
 
 __all__ = [
     "SIMULATED",

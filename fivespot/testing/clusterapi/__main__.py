@@ -15,26 +15,28 @@ _FAMILIES = (SIMULATED, SIMULATED_EARLIER)
 
 
 def main() -> None:
-    """The program."""
+    """Parse the arguments and run the manager."""
     parser = argparse.ArgumentParser(
         prog="python -m fivespot.testing.clusterapi",
-        description="Plays bootstrap, infrastructure and control plane providers of Cluster API, and a kubelet.",
+        description="Simulates bootstrap, infrastructure and control plane providers of Cluster API, and a kubelet.",
     )
-    parser.add_argument("--kubeconfig", metavar="FILE", help="of the management cluster, which is the workload's too")
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", help="of the management cluster, which is the workload cluster too"
+    )
     parser.add_argument("--no-definitions", action="store_true", help="do not install the simulated kinds")
     parser.add_argument(
         "--core",
         action="store_true",
-        help="also play Cluster API's core, where the real one does not run; its definitions have to be there, "
-        "or are installed too with --core-definitions",
+        help="also simulate Cluster API's core manager where the real one does not run; needs the definitions of its "
+        "kinds (see --core-definitions)",
     )
-    parser.add_argument("--core-definitions", action="store_true", help="install definitions of Machine and Cluster")
+    parser.add_argument("--core-definitions", action="store_true", help="install the Machine and Cluster definitions")
     parser.add_argument(
-        "--look-every",
+        "--drain-interval",
         type=float,
-        default=CoreSettings().slow_look,
+        default=CoreSettings().drain_interval,
         metavar="SECONDS",
-        help="how often the simulated core looks at a drain (default: as seldom as the real one)",
+        help="interval at which the simulated core checks a drain (default: the real one's, %(default)g)",
     )
     arguments = parser.parse_args()
 
@@ -47,7 +49,7 @@ def main() -> None:
             manager.add_runnable("core definitions", install, may_end=True)
         add_providers(manager, _FAMILIES)
         if arguments.core:
-            add_core(manager, CoreSettings(slow_look=arguments.look_every))
+            add_core(manager, CoreSettings(drain_interval=arguments.drain_interval))
 
     run(setup, name="simulated-providers", kubeconfig=arguments.kubeconfig, log_format="text")
 

@@ -1,4 +1,4 @@
-"""The status of a simulated object, in the words of either contract. Pure."""
+"""The life of a simulated object: the next action by its script, its waiting times, and the status of each contract."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from fivespot.runtime import Condition, set_conditions
+from fivespot.runtime import Condition, Key, ManagerContext, Object, set_conditions
 
-from .kinds import Contract
-from .script import LifeScript, Outcome
+from .kinds import Contract, LifeScript, Outcome
 
 __all__ = [
     "CREATED",
     "FAILED",
     "LifecycleAction",
     "LifecycleDecision",
-    "bootstrap_made",
-    "cluster_made",
-    "control_plane_made",
+    "Waits",
+    "bootstrap_status",
+    "control_plane_status",
     "decide",
-    "is_made",
-    "machine_made",
+    "infrastructure_cluster_status",
+    "infrastructure_machine_status",
+    "is_provisioned",
     "with_ready",
 ]
 
@@ -34,32 +34,32 @@ CREATED: Final = "Created"
 FAILED: Final = "ScriptedFailure"
 
 
-def bootstrap_made(contract: Contract, secret: str) -> Json:
-    """There are data, in a Secret of that name."""
-    return {"dataSecretName": secret, **_made(contract, "dataSecretCreated", "ready")}
+def bootstrap_status(contract: Contract, secret: str) -> Json:
+    """Status of a bootstrap object whose data are in the Secret of that name."""
+    return {"dataSecretName": secret, **_provisioned(contract, "dataSecretCreated", "ready")}
 
 
-def machine_made(contract: Contract, addresses: list[Json]) -> Json:
-    """There is a machine."""
-    return {"addresses": addresses, **_made(contract, "provisioned", "ready")}
+def infrastructure_machine_status(contract: Contract, addresses: list[Json]) -> Json:
+    """Status of a provisioned infrastructure machine."""
+    return {"addresses": addresses, **_provisioned(contract, "provisioned", "ready")}
 
 
-def cluster_made(contract: Contract) -> Json:
-    """There is what the machines of a cluster share."""
-    return _made(contract, "provisioned", "ready")
+def infrastructure_cluster_status(contract: Contract) -> Json:
+    """Status of a provisioned infrastructure cluster."""
+    return _provisioned(contract, "provisioned", "ready")
 
 
-def control_plane_made(contract: Contract) -> Json:
-    """There is a control plane, which Cluster API does not manage machine by machine.
+def control_plane_status(contract: Contract) -> Json:
+    """Status of an initialized control plane that is managed externally.
 
     Without that field Cluster API watches no Nodes of the cluster, and neither drains nor deletes them.
     """
-    initialized = _made(contract, "controlPlaneInitialized", "initialized")
+    initialized = _provisioned(contract, "controlPlaneInitialized", "initialized")
     return {"externalManagedControlPlane": True, **initialized, **({"ready": True} if contract == "v1beta1" else {})}
 
 
-def is_made(contract: Contract, newer: str, earlier: str, status: Mapping[str, Any]) -> bool:
-    """Whether a status says that what the object stands for exists."""
+def is_provisioned(contract: Contract, newer: str, earlier: str, status: Mapping[str, Any]) -> bool:
+    """Whether a status reports the object as provisioned."""
     if contract == "v1beta1":
         return status.get(earlier) is True
     initialization = status.get("initialization")
@@ -67,44 +67,44 @@ def is_made(contract: Contract, newer: str, earlier: str, status: Mapping[str, A
 
 
 def with_ready(status: Mapping[str, Any], *, generation: int, now: datetime, failure: str = "") -> Json:
-    """The status with a Ready condition, which Cluster API copies to the Machine; false when ``failure`` says why."""
+    """Set the Ready condition, which Cluster API copies to the Machine; it is False with the message ``failure``."""
     ready = Condition("Ready", "False", FAILED, failure) if failure else Condition("Ready", "True", CREATED)
     conditions = set_conditions(status.get("conditions"), [ready], generation=generation, now=now)
     return {**status, "conditions": conditions}
 
 
-def _made(contract: Contract, newer: str, earlier: str) -> Json:
+def _provisioned(contract: Contract, newer: str, earlier: str) -> Json:
     return {earlier: True} if contract == "v1beta1" else {"initialization": {newer: True}}
 
 
 class LifecycleAction(enum.Enum):
-    """What is to be done with an object."""
+    """The action that an object needs."""
 
     NOTHING = "nothing"
-    CREATE = "create"
-    """Make what it stands for, or keep that true."""
+    PROVISION = "provision"
+    """Provision it, or keep it provisioned."""
     FAIL = "fail"
-    """Say that it cannot be made, or not unmade."""
-    LET_GO = "let go"
-    """Unmake what it stands for, and take the finalizer off."""
+    """Report that provisioning or removal fails."""
+    REMOVE = "remove"
+    """Remove it, then its finalizer."""
 
 
 @dataclass(frozen=True, slots=True)
 class LifecycleDecision:
-    """What to do now, and when to look again.
+    """The next action, and the delay of the next reconcile.
 
-    :param wait: seconds until time alone makes a difference; None: it does not.
-    :param why: what is waited for, for people.
+    :param wait: seconds until the decision changes by time alone; None if it does not.
+    :param reason: what it waits for, in words.
     """
 
-    act: LifecycleAction
+    action: LifecycleAction
     wait: float | None = None
-    why: str = ""
+    reason: str = ""
 
 
 Remaining = Callable[[str, float], float]
 
-"""Seconds left of a waiting time: ``remaining("create", 5.0)`` counts from its own first call."""
+"""Seconds left of a waiting time: ``remaining("create", 5.0)`` counts from its first call."""
 
 
 def decide(
@@ -112,35 +112,64 @@ def decide(
     *,
     deleting: bool,
     held: bool,
-    made: bool,
+    provisioned: bool,
     paused: bool,
-    blocked: str,
+    blocked_reason: str,
     remaining: Remaining,
 ) -> LifecycleDecision:
-    """
+    """Decide the next action for an object.
+
     :param deleting: the object has a deletionTimestamp.
-    :param held: our finalizer is on it.
-    :param made: what it stands for exists.
-    :param blocked: what must be there before making may begin, and is not; "" when nothing is missing.
+    :param held: it has our finalizer.
+    :param provisioned: its status reports it as provisioned.
+    :param blocked_reason: what provisioning still needs; "" when nothing is missing.
     """
     if paused:
-        return LifecycleDecision(LifecycleAction.NOTHING, why="paused")
+        return LifecycleDecision(LifecycleAction.NOTHING, reason="paused")
     if deleting:
         if not held:
-            return LifecycleDecision(LifecycleAction.NOTHING, why="being deleted")
+            return LifecycleDecision(LifecycleAction.NOTHING, reason="being deleted")
         return _when(
-            script.delete, LifecycleAction.LET_GO, remaining("delete", script.delete_after_seconds), "deletion"
+            script.delete, LifecycleAction.REMOVE, remaining("delete", script.delete_after_seconds), "deletion"
         )
-    if made:
-        return LifecycleDecision(LifecycleAction.CREATE)
-    if blocked:
-        return LifecycleDecision(LifecycleAction.NOTHING, why=blocked)
-    return _when(script.create, LifecycleAction.CREATE, remaining("create", script.create_after_seconds), "creation")
+    if provisioned:
+        return LifecycleDecision(LifecycleAction.PROVISION)
+    if blocked_reason:
+        return LifecycleDecision(LifecycleAction.NOTHING, reason=blocked_reason)
+    return _when(script.create, LifecycleAction.PROVISION, remaining("create", script.create_after_seconds), "creation")
 
 
-def _when(outcome: Outcome, act: LifecycleAction, left: float, what: str) -> LifecycleDecision:
+def _when(outcome: Outcome, action: LifecycleAction, left: float, what: str) -> LifecycleDecision:
     if outcome == "Never":
-        return LifecycleDecision(LifecycleAction.NOTHING, why=f"{what} never ends")
+        return LifecycleDecision(LifecycleAction.NOTHING, reason=f"{what} never ends")
     if left > 0:
-        return LifecycleDecision(LifecycleAction.NOTHING, wait=left, why=f"{what} takes {left:.1f} s more")
-    return LifecycleDecision(LifecycleAction.FAIL if outcome == "Fail" else act)
+        return LifecycleDecision(LifecycleAction.NOTHING, wait=left, reason=f"{what} takes {left:.1f} s more")
+    return LifecycleDecision(LifecycleAction.FAIL if outcome == "Fail" else action)
+
+
+class Waits:
+    """Waiting times of each object, on the manager's clock. They start again after a restart."""
+
+    def __init__(self, context: ManagerContext) -> None:
+        self._clock = context.clock
+        self._since: dict[Key, dict[tuple[str, str], float]] = {}
+
+    def remaining(self, obj: Object, what: str, seconds: float) -> float:
+        """Seconds left; 0 once they have passed."""
+        now = self._clock.monotonic()
+        began = self._since.setdefault(obj.key, {}).setdefault((obj.head.uid, what), now)
+        return max(0.0, began + seconds - now)
+
+    def due(self, obj: Object, what: str, every: float) -> float:
+        """Seconds until a periodic action is due: 0 at first and after each interval."""
+        now = self._clock.monotonic()
+        since = self._since.setdefault(obj.key, {})
+        began = since.get((obj.head.uid, what))
+        if began is not None and now < began + every:
+            return began + every - now
+        since[obj.head.uid, what] = now
+        return 0.0
+
+    def forget(self, key: Key) -> None:
+        """Drop the waiting times of an object that is gone."""
+        self._since.pop(key, None)

@@ -1,18 +1,27 @@
-"""Puts the simulated providers into a manager."""
+"""Install the simulated kinds, add their providers to a manager, and create a Cluster whose Machines progress."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Any, Final, Literal
 
-from fivespot.runtime import Client, Key, Manager, Resource
+from fivespot.runtime import Client, Key, Manager, Resource, find_condition
 
-from .kinds import SIMULATED, KindFamily
-from .kubelet import build_kubelet
-from .nodes import Workload
+from .kinds import CORE_GROUP, SIMULATED, KindFamily
 from .providers import build_bootstraps, build_clusters, build_control_planes, build_machines
+from .views import CLUSTER_LABEL
+from .workload import Workload, build_kubelet
 
-__all__ = ["add_providers", "install_definitions"]
+__all__ = [
+    "CoreVersion",
+    "add_providers",
+    "cluster_bodies",
+    "cluster_resource",
+    "create_cluster",
+    "install_definitions",
+    "is_usable",
+]
 
 _CRDS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
@@ -26,12 +35,12 @@ def add_providers(
     kubelet: bool = True,
     workload: Workload | None = None,
 ) -> None:
-    """Have a manager run the four providers of each family.
+    """Add the four providers of each family to a manager.
 
-    Their definitions may be installed later; see :func:`install_definitions`.
+    Their CustomResourceDefinitions may be installed later, with :func:`install_definitions`.
 
-    :param kubelet: also play the kubelet of simulated Nodes, in the management cluster.
-    :param workload: the client of the workload cluster of a Cluster; None where that is the management cluster itself.
+    :param kubelet: also simulate the kubelet of simulated Nodes, in the management cluster.
+    :param workload: workload cluster of each Cluster; None if it is the management cluster.
     """
     for family in families:
         manager.add(partial(build_clusters, family))
@@ -47,3 +56,89 @@ async def install_definitions(client: Client, families: Iterable[KindFamily] = (
     for family in families:
         for definition in family.definitions():
             await client.apply(_CRDS, Key("", definition["metadata"]["name"]), definition, force=True)
+
+
+CoreVersion = Literal["v1beta1", "v1beta2"]
+"""API version of Cluster API's own kinds; 1.11 and newer serve both."""
+
+Json = dict[str, Any]
+
+_SECRETS: Final = Resource("", "v1", "secrets", "Secret")
+_USABLE: Final = ("ControlPlaneInitialized", "RemoteConnectionProbe")
+
+
+def cluster_resource(version: CoreVersion = "v1beta2") -> Resource:
+    """The resource of Clusters at a version."""
+    return Resource(CORE_GROUP, version, "clusters", "Cluster")
+
+
+def cluster_bodies(
+    namespace: str,
+    name: str,
+    *,
+    kubeconfig: str,
+    host: str = "127.0.0.1",
+    port: int = 6443,
+    family: KindFamily = SIMULATED,
+    version: CoreVersion = "v1beta2",
+) -> list[Json]:
+    """Build the kubeconfig Secret, the infrastructure, the control plane and the Cluster, in the order of creation.
+
+    The Secret comes first because Cluster API retries a failed connection only every 30 seconds, and it carries the
+    Cluster's label, without which Cluster API does not see it. The control plane is managed externally: without one
+    Cluster API watches no Nodes, and neither drains nor deletes them.
+
+    :param kubeconfig: kubeconfig of the workload cluster, as text, with a token or a client certificate.
+    :param host: host of the workload cluster's API server, with ``port``; displayed, not used.
+    """
+    metadata = {"name": name, "namespace": namespace, "labels": {CLUSTER_LABEL: name}}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {**metadata, "name": f"{name}-kubeconfig"},
+        "type": "cluster.x-k8s.io/secret",
+        "stringData": {"value": kubeconfig},
+    }
+    endpoint = {"host": host, "port": port}
+    infrastructure = _body(family.cluster, metadata, {"controlPlaneEndpoint": endpoint})
+    control_plane = _body(family.control_plane, metadata, {})
+    spec = {
+        "infrastructureRef": _reference(family.cluster, namespace, name, version),
+        "controlPlaneRef": _reference(family.control_plane, namespace, name, version),
+    }
+    return [secret, infrastructure, control_plane, _body(cluster_resource(version), metadata, spec)]
+
+
+async def create_cluster(client: Client, bodies: list[Json], family: KindFamily = SIMULATED) -> None:
+    """Create the objects of :func:`cluster_bodies`, in order.
+
+    :raises AlreadyExistsError: one of them exists.
+    """
+    secret, infrastructure, control_plane, cluster = bodies
+    await client.create(_SECRETS, secret)
+    await client.create(family.cluster, infrastructure)
+    await client.create(family.control_plane, control_plane)
+    version = cluster["apiVersion"].rpartition("/")[2]
+    await client.create(cluster_resource(version), cluster)
+
+
+def is_usable(cluster: Mapping[str, Any]) -> bool:
+    """Whether Machines of a Cluster can find their Nodes: its control plane is initialized and reachable.
+
+    :param cluster: as read at either version.
+    """
+    status = cluster.get("status") or {}
+    newer = (status.get("v1beta2") or {}).get("conditions")
+    conditions = newer if newer is not None else status.get("conditions")
+    found = [find_condition(conditions, type_) for type_ in _USABLE]
+    return all(condition is not None and condition.get("status") == "True" for condition in found)
+
+
+def _body(resource: Resource, metadata: Json, spec: Json) -> Json:
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": dict(metadata), "spec": spec}
+
+
+def _reference(resource: Resource, namespace: str, name: str, version: CoreVersion) -> Json:
+    if version == "v1beta1":
+        return {"apiVersion": resource.api_version, "kind": resource.kind, "name": name, "namespace": namespace}
+    return {"apiGroup": resource.group, "kind": resource.kind, "name": name}

@@ -1,4 +1,4 @@
-"""What the simulated providers read of Cluster API's own objects, at any version of them."""
+"""Views of Cluster API's own objects: the fields that the simulated providers read, the same at every version."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _MachineSpec(msgspec.Struct, rename="camel", gc=False):
 
 
 class MachineState(msgspec.Struct, gc=False):
-    """A Machine as far as a provider looks at it; the fields are the same in v1beta1 and v1beta2."""
+    """The fields of a Machine that a provider reads; they are the same in v1beta1 and v1beta2."""
 
     spec: _MachineSpec = msgspec.field(default_factory=_MachineSpec)
 
@@ -56,7 +56,7 @@ class MachineState(msgspec.Struct, gc=False):
 
     @property
     def bootstrapped(self) -> bool:
-        """Whether there are data to start the machine with."""
+        """Whether bootstrap data exist."""
         return bool(self.spec.bootstrap.data_secret_name)
 
 
@@ -74,7 +74,7 @@ class _ClusterSpec(msgspec.Struct, gc=False):
 
 
 class ClusterState(msgspec.Struct, gc=False):
-    """A Cluster as far as a provider looks at it."""
+    """The fields of a Cluster that a provider reads."""
 
     spec: _ClusterSpec = msgspec.field(default_factory=_ClusterSpec)
     status: _ClusterStatus = msgspec.field(default_factory=_ClusterStatus)
@@ -85,7 +85,7 @@ class ClusterState(msgspec.Struct, gc=False):
 
     @property
     def infrastructure_ready(self) -> bool:
-        """In v1beta2 the field moved."""
+        """Whether the infrastructure is provisioned; v1beta2 has another field for it."""
         newer = self.status.initialization
         return bool(self.status.infrastructure_ready or (newer is not None and newer.infrastructure_provisioned))
 
@@ -95,21 +95,23 @@ _cluster_decoder = msgspec.json.Decoder(ClusterState)
 
 
 def read_machine(obj: Object) -> MachineState:
-    """
-    :raises ProtocolError: it does not have the shape that Cluster API's schema promises.
+    """Decode a Machine.
+
+    :raises ProtocolError: it does not match Cluster API's schema.
     """
     return obj.decode_as(_machine_decoder)
 
 
 def read_cluster(obj: Object) -> ClusterState:
-    """
-    :raises ProtocolError: it does not have the shape that Cluster API's schema promises.
+    """Decode a Cluster.
+
+    :raises ProtocolError: it does not match Cluster API's schema.
     """
     return obj.decode_as(_cluster_decoder)
 
 
 def machine_owner(head: Head) -> OwnerReference | None:
-    """The Machine that has adopted an object: its owner and, as Cluster API sets it, its controller."""
+    """The owner reference to the Machine that has adopted an object, None if none has."""
     for owner in head.owners:
         if owner.kind == MACHINE_KIND.kind and group_of(owner.api_version) == CORE_GROUP:
             return owner
@@ -117,6 +119,6 @@ def machine_owner(head: Head) -> OwnerReference | None:
 
 
 def cluster_of(head: Head) -> Key | None:
-    """The Cluster that the label of an object names."""
+    """The key of the Cluster that an object's label names."""
     name = head.labels.get(CLUSTER_LABEL)
     return Key(head.namespace, name) if name else None

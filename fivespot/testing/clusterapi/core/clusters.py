@@ -1,4 +1,4 @@
-"""Clusters, as Cluster API's core manager moves them: ready when their parts are, gone after their Machines."""
+"""The Cluster controller of the simulated core: ready once its parts are, deleted after its Machines."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from fivespot.runtime import (
     remove_finalizer,
     set_conditions,
 )
-from fivespot.testing.clusterapi.lifecycle import is_made
+from fivespot.testing.clusterapi.lifecycle import is_provisioned
 from fivespot.testing.clusterapi.views import CLUSTER_KIND, CLUSTER_LABEL, PAUSED_ANNOTATION
 
-from .externals import ExternalReference, Externals, Found, owner_reference
+from .externals import ExternalObject, ExternalReference, ObjectTracker, owner_reference
 from .machines import CLUSTERS, MACHINES
 
 __all__ = ["ClusterCore", "build_core_clusters"]
@@ -40,7 +40,7 @@ Json = dict[str, Any]
 
 
 class ClusterCore:
-    """The reconciler of Clusters at v1beta2."""
+    """Reconciler of Clusters at v1beta2."""
 
     def __init__(self, context: ManagerContext) -> None:
         self._client, self._clock = context.client, context.clock
@@ -48,13 +48,13 @@ class ClusterCore:
         self._clusters = cache.informer(CLUSTERS)
         self._machines = cache.informer(MACHINES)
         self._machines.add_index(_BY_CLUSTER, _labelled)
-        # As Cluster API: a kubeconfig without the label is not seen.
+        # Cluster API does not see a kubeconfig Secret without the label either.
         self._secrets = cache.informer(_SECRETS, selector=Selector(exists=(CLUSTER_LABEL,)), projection=METADATA)
         self.controller: Controller = context.controller("simulatedcorecluster", self)
         self.controller.watches(self._clusters)
         self.controller.watches(self._machines, _cluster_of)
         self.controller.watches(self._secrets, _cluster_of)
-        self._externals = Externals(context, self.controller, owner_of(CLUSTER_KIND))
+        self._tracker = ObjectTracker(context, self.controller, owner_of(CLUSTER_KIND))
 
     async def reconcile(self, key: Key) -> Result:
         obj = self._clusters.get(key)
@@ -62,24 +62,26 @@ class ClusterCore:
             return DONE
         spec = obj.decode().get("spec") or {}
         infrastructure, control_plane = (
-            self._externals.find(key.namespace, ExternalReference.read(spec.get(name)))
+            self._tracker.find(key.namespace, ExternalReference.read(spec.get(name)))
             for name in ("infrastructureRef", "controlPlaneRef")
         )
         if not obj.head.deleting:
             obj = await ensure_finalizer(self._client, CLUSTERS, obj, FINALIZER)
         if spec.get("paused") is True or PAUSED_ANNOTATION in obj.head.annotations:
-            await self._say(obj, [Condition("Paused", "True", "Paused")], {})
+            await self._write_status(obj, [Condition("Paused", "True", "Paused")], {})
         elif obj.head.deleting:
-            await self._go(obj, control_plane, infrastructure)
+            await self._reconcile_delete(obj, control_plane, infrastructure)
         else:
-            await self._move(obj, control_plane, infrastructure)
+            await self._reconcile_normal(obj, control_plane, infrastructure)
             return Result(requeue_after=infrastructure.retry or control_plane.retry)
         return DONE
 
-    async def _move(self, obj: Object, control_plane: Found, infrastructure: Found) -> None:
+    async def _reconcile_normal(
+        self, obj: Object, control_plane: ExternalObject, infrastructure: ExternalObject
+    ) -> None:
         owner = owner_reference(CLUSTERS, obj.head)
         for found in (infrastructure, control_plane):
-            await self._externals.adopt(found, owner, obj.key.name)
+            await self._tracker.adopt(found, owner, obj.key.name)
         endpoint = _spec(infrastructure).get("controlPlaneEndpoint") or {}
         if endpoint.get("host") and not (obj.decode().get("spec") or {}).get("controlPlaneEndpoint"):
             change = {"spec": {"controlPlaneEndpoint": endpoint}}
@@ -97,7 +99,7 @@ class ClusterCore:
             Condition("Paused", "False", "NotPaused"),
             Condition("Deleting", "False", "NotDeleting"),
         ]
-        await self._say(
+        await self._write_status(
             obj,
             conditions,
             {
@@ -106,8 +108,10 @@ class ClusterCore:
             },
         )
 
-    async def _go(self, obj: Object, control_plane: Found, infrastructure: Found) -> None:
-        """Machines first: those that the Cluster owns are deleted, those of others are waited for."""
+    async def _reconcile_delete(
+        self, obj: Object, control_plane: ExternalObject, infrastructure: ExternalObject
+    ) -> None:
+        """Delete the Machines that the Cluster owns, wait for all others, then delete its parts."""
         if FINALIZER not in obj.head.finalizers:
             return
         machines = list(self._machines.by_index(_BY_CLUSTER, str(obj.key)))
@@ -116,20 +120,20 @@ class ClusterCore:
             if owned and not machine.head.deleting:
                 await self._client.delete(MACHINES, machine.key, uid=machine.head.uid)
         if machines:
-            await self._wait(obj, "WaitingForWorkersDeletion", f"{len(machines)} Machines are still there")
+            await self._report_deleting(obj, "WaitingForWorkersDeletion", f"{len(machines)} Machines still exist")
         elif control_plane.obj is not None:
-            await self._wait(obj, "WaitingForControlPlaneDeletion", "the control plane object is still there")
-            await self._externals.delete(control_plane)
+            await self._report_deleting(obj, "WaitingForControlPlaneDeletion", "the control plane still exists")
+            await self._tracker.delete(control_plane)
         elif infrastructure.obj is not None:
-            await self._wait(obj, "WaitingForInfrastructureDeletion", "the infrastructure object is still there")
-            await self._externals.delete(infrastructure)
+            await self._report_deleting(obj, "WaitingForInfrastructureDeletion", "the infrastructure still exists")
+            await self._tracker.delete(infrastructure)
         else:
             await remove_finalizer(self._client, CLUSTERS, obj, FINALIZER)
 
-    async def _wait(self, obj: Object, reason: str, message: str) -> None:
-        await self._say(obj, [Condition("Deleting", "True", reason, message)], {"phase": "Deleting"})
+    async def _report_deleting(self, obj: Object, reason: str, message: str) -> None:
+        await self._write_status(obj, [Condition("Deleting", "True", reason, message)], {"phase": "Deleting"})
 
-    async def _say(self, obj: Object, conditions: list[Condition], status: Mapping[str, Any]) -> None:
+    async def _write_status(self, obj: Object, conditions: list[Condition], status: Mapping[str, Any]) -> None:
         before = obj.decode().get("status") or {}
         generation, now = obj.head.generation, self._clock.now()
         told = set_conditions(before.get("conditions"), conditions, generation=generation, now=now)
@@ -143,14 +147,14 @@ def _condition(type_: str, met: bool, reason: str) -> Condition:
     return Condition(type_, "True", reason) if met else Condition(type_, "False", f"Not{reason}")
 
 
-def _made(found: Found, newer: str, earlier: str) -> bool:
+def _made(found: ExternalObject, newer: str, earlier: str) -> bool:
     if found.obj is None:
         return False
     status = found.obj.decode().get("status") or {}
-    return is_made("v1beta1" if found.contract == "v1beta1" else "v1beta2", newer, earlier, status)
+    return is_provisioned("v1beta1" if found.contract == "v1beta1" else "v1beta2", newer, earlier, status)
 
 
-def _spec(found: Found) -> Mapping[str, Any]:
+def _spec(found: ExternalObject) -> Mapping[str, Any]:
     return (found.obj.decode().get("spec") or {}) if found.obj is not None else {}
 
 
@@ -164,5 +168,5 @@ def _cluster_of(change: Change) -> list[Key]:
 
 
 def build_core_clusters(context: ManagerContext) -> Controller:
-    """The controller of Clusters."""
+    """Build the Cluster controller."""
     return ClusterCore(context).controller

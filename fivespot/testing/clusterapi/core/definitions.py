@@ -1,6 +1,6 @@
-"""Definitions of Machine and Cluster for a server that Cluster API is not installed on.
+"""CustomResourceDefinitions of Machine and Cluster for a server without Cluster API.
 
-As much of the schema as this simulation and its users rely on; Cluster API's own definitions serve it just as well.
+They hold the part of the schema that the simulation and its users rely on. Cluster API's own definitions work as well.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _COLUMNS = {
 
 
 def core_definitions() -> list[Json]:
-    """CustomResourceDefinitions of ``machines`` and ``clusters``, at v1beta2."""
+    """Build the definitions of ``machines`` and ``clusters``, at v1beta2."""
     return [_definition("Machine", _MACHINE), _definition("Cluster", _CLUSTER)]
 
 

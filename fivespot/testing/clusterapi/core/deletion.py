@@ -1,4 +1,4 @@
-"""One look at a Node that is to be drained: cordon it, evict what has to go, and say what is still there."""
+"""Deletion of a Machine: the next step, and one pass of a drain (cordon, evict, list the Pods that remain)."""
 
 from __future__ import annotations
 
@@ -22,24 +22,123 @@ from fivespot.runtime import (
     ThrottledError,
     merge_patch,
 )
-from fivespot.testing.clusterapi.kubelet import PODS
-from fivespot.testing.clusterapi.nodes import NODES
+from fivespot.testing.clusterapi.workload import NODES, PODS
 
-from .facts import External, MachineFacts, NodeFacts
+from .machine_status import ExternalState, MachineSnapshot, NodeState
 
-__all__ = ["EXCLUDE_DRAIN", "EXCLUDE_VOLUMES", "Removed", "Step", "drain", "next_step", "to_evict"]
+__all__ = [
+    "EXCLUDE_DRAIN",
+    "EXCLUDE_VOLUMES",
+    "DeletionAction",
+    "DeletionStep",
+    "drain",
+    "next_deletion_step",
+    "to_evict",
+]
 
+Json = dict[str, Any]
+
+EXCLUDE_DRAIN: Final = "machine.cluster.x-k8s.io/exclude-node-draining"
+EXCLUDE_VOLUMES: Final = "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach"
+_PRE_DRAIN: Final = "pre-drain.delete.hook.machine.cluster.x-k8s.io"
+_PRE_TERMINATE: Final = "pre-terminate.delete.hook.machine.cluster.x-k8s.io"
 _DRAIN_LABEL: Final = "cluster.x-k8s.io/drain"
-
 _MIRROR: Final = "kubernetes.io/config.mirror"
-
 _ENDED: Final = ("Succeeded", "Failed")
 
 
-async def drain(client: Client, node: NodeFacts, pods: Informer, index: str) -> str:
-    """What still has to go, and why it has not, by Pod; "" when nothing has.
+class DeletionAction(enum.Enum):
+    """The action of a deletion step."""
 
-    :param index: the index of ``pods`` by the name of their Node.
+    WAIT = "wait"
+    DRAIN = "drain"
+    """Cordon the Node and evict its Pods."""
+    DELETE_INFRASTRUCTURE = "delete infrastructure"
+    DELETE_BOOTSTRAP = "delete bootstrap"
+    DELETE_NODE = "delete node"
+    REMOVE_FINALIZER = "remove finalizer"
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionStep:
+    """A step of a deletion.
+
+    :param reason: reason of condition Deleting, with ``message``.
+    :param slow: no event tells when it is done, so it is checked at Cluster API's interval.
+    :param started: start times to record in ``status.deletion``.
+    """
+
+    action: DeletionAction
+    reason: str = ""
+    message: str = ""
+    slow: bool = False
+    started: Mapping[str, str] = field(default_factory=dict)
+
+
+def next_deletion_step(machine: MachineSnapshot, *, drained: bool, now: datetime) -> DeletionStep:
+    """Compute the next step.
+
+    :param drained: no Pod remains to be evicted.
+    """
+    annotations = machine.head.annotations
+    node = machine.node_name
+    has_node = bool(node) and machine.control_plane and not machine.cluster_deleting
+    if has_node:
+        hook = _hook(annotations, _PRE_DRAIN)
+        if hook:
+            return DeletionStep(DeletionAction.WAIT, "WaitingForPreDrainHook", f"waiting for hooks: {hook}")
+        begun = machine.infrastructure.exists and not _deleting(machine.infrastructure)
+        if begun and machine.node is not None:
+            if not drained and EXCLUDE_DRAIN not in annotations:
+                step = _limited(machine, "nodeDrain", now)
+                if step is not None:
+                    return DeletionStep(
+                        DeletionAction.DRAIN, "DrainingNode", f"drain of Node {node} not completed yet", True, step
+                    )
+            if machine.node.volumes and EXCLUDE_VOLUMES not in annotations:
+                step = _limited(machine, "nodeVolumeDetach", now)
+                if step is not None:
+                    message = f"waiting for Node volumes to be detached: {', '.join(machine.node.volumes)}"
+                    return DeletionStep(DeletionAction.WAIT, "WaitingForVolumeDetach", message, True, step)
+        hook = _hook(annotations, _PRE_TERMINATE)
+        if hook:
+            return DeletionStep(DeletionAction.WAIT, "WaitingForPreTerminateHook", f"waiting for hooks: {hook}")
+    for external, slot, action in (
+        (machine.infrastructure, "Infrastructure", DeletionAction.DELETE_INFRASTRUCTURE),
+        (machine.bootstrap, "Bootstrap", DeletionAction.DELETE_BOOTSTRAP),
+    ):
+        if external.exists or external.problem:
+            reason = f"WaitingFor{slot}Deletion"
+            message = external.problem or f"{external.kind} deletion in progress"
+            wait = _deleting(external) or bool(external.problem)
+            return DeletionStep(DeletionAction.WAIT if wait else action, reason, message)
+    if has_node and machine.node is not None:
+        return DeletionStep(DeletionAction.DELETE_NODE, "DeletingNode", f"deleting Node {node}")
+    return DeletionStep(DeletionAction.REMOVE_FINALIZER, "DeletionCompleted")
+
+
+def _limited(machine: MachineSnapshot, what: str, now: datetime) -> Json | None:
+    """Start time of a wait to record; None once its timeout has passed. A timeout of 0 means none."""
+    key = {"nodeDrain": "nodeDrainStartTime", "nodeVolumeDetach": "waitForNodeVolumeDetachStartTime"}[what]
+    noted = (machine.status.get("deletion") or {}).get(key)
+    limit = (machine.spec.get("deletion") or {}).get(f"{what}TimeoutSeconds") or 0
+    if noted and limit and datetime.fromisoformat(noted) + timedelta(seconds=limit) <= now:
+        return None
+    return {key: noted or now.replace(microsecond=0).isoformat().replace("+00:00", "Z")}
+
+
+def _hook(annotations: Mapping[str, str], prefix: str) -> str:
+    return ", ".join(sorted(name for name in annotations if name.startswith(prefix)))
+
+
+def _deleting(external: ExternalState) -> bool:
+    return external.head is not None and external.head.deleting
+
+
+async def drain(client: Client, node: NodeState, pods: Informer, index: str) -> str:
+    """Cordon the Node and evict its Pods; returns the Pods that remain and why, "" if there are none.
+
+    :param index: the index of ``pods`` by Node name.
     """
     if not node.unschedulable:
         await _cordon(client, node)
@@ -54,11 +153,11 @@ async def drain(client: Client, node: NodeFacts, pods: Informer, index: str) -> 
 
 
 def to_evict(pods: Iterable[Object]) -> list[Object]:
-    """The Pods that a drain waits for: not those that have ended, belong to the Node, or are to be skipped."""
-    return [pod for pod in pods if not _stays(pod)]
+    """Filter the Pods that a drain evicts: not those that ended, belong to the Node, or carry the skip label."""
+    return [pod for pod in pods if not _is_skipped(pod)]
 
 
-def _stays(pod: Object) -> bool:
+def _is_skipped(pod: Object) -> bool:
     head = pod.head
     if head.labels.get(_DRAIN_LABEL) == "skip" or _MIRROR in head.annotations:
         return True
@@ -67,7 +166,7 @@ def _stays(pod: Object) -> bool:
     return status.get("phase") in _ENDED or (controller is not None and controller.kind == "DaemonSet")
 
 
-async def _cordon(client: Client, node: NodeFacts) -> None:
+async def _cordon(client: Client, node: NodeState) -> None:
     patch = {"metadata": {"uid": node.uid}, "spec": {"unschedulable": True}}
     try:
         await client.patch(NODES, Key("", node.name), merge_patch(patch))
@@ -87,10 +186,10 @@ async def _evict(client: Client, pod: Object) -> str:
     try:
         await client.raw("POST", path, body=msgspec.json.encode(body))
     except ThrottledError as error:
-        # Which budget it is stands in the causes alone.
+        # Only the causes name the PodDisruptionBudget.
         return " ".join([error.message, *(cause.message for cause in error.causes)])
     except (MethodNotAllowedError, NotFoundError):
-        # The Pod is gone, or the server knows no evictions, and then no budgets either.
+        # The Pod is gone, or the server has no eviction API and so no PodDisruptionBudgets.
         await client.delete(PODS, pod.key, uid=pod.head.uid)
     except InvalidError as error:
         return error.message
@@ -98,99 +197,3 @@ async def _evict(client: Client, pod: Object) -> str:
         if error.status != 409:
             raise
     return ""
-
-
-Json = dict[str, Any]
-
-EXCLUDE_DRAIN: Final = "machine.cluster.x-k8s.io/exclude-node-draining"
-
-EXCLUDE_VOLUMES: Final = "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach"
-
-_PRE_DRAIN: Final = "pre-drain.delete.hook.machine.cluster.x-k8s.io"
-
-_PRE_TERMINATE: Final = "pre-terminate.delete.hook.machine.cluster.x-k8s.io"
-
-
-class Removed(enum.Enum):
-    """What is to be done next."""
-
-    WAIT = "wait"
-    DRAIN = "drain"
-    """Cordon the Node and evict what runs on it."""
-    DELETE_INFRASTRUCTURE = "delete infrastructure"
-    DELETE_BOOTSTRAP = "delete bootstrap"
-    DELETE_NODE = "delete node"
-    LET_GO = "let go"
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step.
-
-    :param reason: of condition Deleting, with ``message``.
-    :param slow: nothing tells when it is over: look again after the interval at which Cluster API does.
-    :param started: what is noted in ``status.deletion``.
-    """
-
-    do: Removed
-    reason: str = ""
-    message: str = ""
-    slow: bool = False
-    started: Mapping[str, str] = field(default_factory=dict)
-
-
-def next_step(facts: MachineFacts, *, drained: bool, now: datetime) -> Step:
-    """
-    :param drained: a look at the Node found nothing that still has to go.
-    """
-    annotations = facts.head.annotations
-    node = facts.node_name
-    has_node = bool(node) and facts.control_plane and not facts.cluster_deleting
-    if has_node:
-        hook = _hook(annotations, _PRE_DRAIN)
-        if hook:
-            return Step(Removed.WAIT, "WaitingForPreDrainHook", f"waiting for hooks: {hook}")
-        begun = facts.infrastructure.exists and not _deleting(facts.infrastructure)
-        if begun and facts.node is not None:
-            if not drained and EXCLUDE_DRAIN not in annotations:
-                step = _limited(facts, "nodeDrain", now)
-                if step is not None:
-                    return Step(Removed.DRAIN, "DrainingNode", f"drain of Node {node} not completed yet", True, step)
-            if facts.node.volumes and EXCLUDE_VOLUMES not in annotations:
-                step = _limited(facts, "nodeVolumeDetach", now)
-                if step is not None:
-                    message = f"waiting for Node volumes to be detached: {', '.join(facts.node.volumes)}"
-                    return Step(Removed.WAIT, "WaitingForVolumeDetach", message, True, step)
-        hook = _hook(annotations, _PRE_TERMINATE)
-        if hook:
-            return Step(Removed.WAIT, "WaitingForPreTerminateHook", f"waiting for hooks: {hook}")
-    for external, slot, act in (
-        (facts.infrastructure, "Infrastructure", Removed.DELETE_INFRASTRUCTURE),
-        (facts.bootstrap, "Bootstrap", Removed.DELETE_BOOTSTRAP),
-    ):
-        if external.exists or external.problem:
-            reason = f"WaitingFor{slot}Deletion"
-            message = external.problem or f"{external.kind} deletion in progress"
-            wait = _deleting(external) or bool(external.problem)
-            return Step(Removed.WAIT if wait else act, reason, message)
-    if has_node and facts.node is not None:
-        return Step(Removed.DELETE_NODE, "DeletingNode", f"deleting Node {node}")
-    return Step(Removed.LET_GO, "DeletionCompleted")
-
-
-def _limited(facts: MachineFacts, what: str, now: datetime) -> Json | None:
-    """The start of a waiting time as it is to be noted; None when its limit has passed. A limit of 0 is none."""
-    key = {"nodeDrain": "nodeDrainStartTime", "nodeVolumeDetach": "waitForNodeVolumeDetachStartTime"}[what]
-    noted = (facts.status.get("deletion") or {}).get(key)
-    limit = (facts.spec.get("deletion") or {}).get(f"{what}TimeoutSeconds") or 0
-    if noted and limit and datetime.fromisoformat(noted) + timedelta(seconds=limit) <= now:
-        return None
-    return {key: noted or now.replace(microsecond=0).isoformat().replace("+00:00", "Z")}
-
-
-def _hook(annotations: Mapping[str, str], prefix: str) -> str:
-    return ", ".join(sorted(name for name in annotations if name.startswith(prefix)))
-
-
-def _deleting(external: External) -> bool:
-    return external.head is not None and external.head.deleting

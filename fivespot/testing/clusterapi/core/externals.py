@@ -1,4 +1,4 @@
-"""The objects that Machines and Clusters refer to, of any kind: found by the contract label of their definition."""
+"""Tracks the objects of any kind that Machines and Clusters refer to, by the contract label of their definition."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from fivespot.runtime import (
 from fivespot.testing.clusterapi.kinds import CORE_GROUP
 from fivespot.testing.clusterapi.views import CLUSTER_LABEL
 
-from .facts import EXTERNAL_KNOWN
+from .machine_status import CONTRACTS
 
-__all__ = ["ExternalReference", "Externals", "Found", "owner_reference"]
+__all__ = ["ExternalObject", "ExternalReference", "ObjectTracker", "owner_reference"]
 
 
 _RETRY: Final = 1.0
@@ -33,25 +33,25 @@ _RETRY: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ExternalReference:
-    """What a ``{apiGroup, kind, name}`` refers to."""
+    """A parsed reference ``{apiGroup, kind, name}``."""
 
     group_kind: GroupKind
     name: str
 
     @classmethod
     def read(cls, value: object) -> ExternalReference | None:
-        """None where there is no complete reference."""
+        """Parse a reference, None if it is incomplete."""
         if not isinstance(value, Mapping) or not value.get("kind") or not value.get("name"):
             return None
         return cls(GroupKind(str(value.get("apiGroup", "")), str(value["kind"])), str(value["name"]))
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """An object, its resource, and the contract that it keeps.
+class ExternalObject:
+    """A referenced object, its resource, and the contract that it follows.
 
-    :param problem: why nothing can be said of it.
-    :param wanted: something is referred to.
+    :param problem: why it cannot be read.
+    :param wanted: there is a reference.
     """
 
     resource: Resource | None = None
@@ -62,45 +62,47 @@ class Found:
 
     @property
     def retry(self) -> float | None:
-        """Seconds until it is worth another look: what is not there yet names nobody to be told of its coming."""
+        """Seconds until the next lookup of a missing object, whose creation triggers no event for its referrer."""
         return _RETRY if self.wanted and self.obj is None else None
 
 
-class Externals:
-    """Watches every kind that was ever referred to, and leads its changes back to whoever refers.
+class ObjectTracker:
+    """Watches every kind that was ever referenced, and maps changes of its objects to the referrers.
 
-    :param back: the keys that a change of a referred object concerns.
+    :param mapper: returns the keys of the referrers of a changed object.
     """
 
     def __init__(
-        self, context: ManagerContext, controller: Controller, back: Callable[[Change], Iterable[Key]]
+        self, context: ManagerContext, controller: Controller, mapper: Callable[[Change], Iterable[Key]]
     ) -> None:
         self._cache = context.cache
         self._client = context.client
         self._controller = controller
-        self._back = back
+        self._mapper = mapper
         self._open: dict[Resource, tuple[Informer, InformerSource]] = {}
 
-    def find(self, namespace: str, reference: ExternalReference | None) -> Found:
-        """The object that is referred to, as far as it is known."""
+    def find(self, namespace: str, reference: ExternalReference | None) -> ExternalObject:
+        """Look up a referenced object in the caches."""
         if reference is None:
-            return Found()
+            return ExternalObject()
         kinds = self._cache.kinds
         kinds.watch_group(reference.group_kind.group)
         state = kinds.lookup(reference.group_kind)
         if not isinstance(state, KindState) or not state.usable:
-            return Found(wanted=True, problem=f"{reference.group_kind} is not installed, or not known yet")
+            return ExternalObject(wanted=True, problem=f"{reference.group_kind} is not installed, or not known yet")
         contract, version = _contract(state)
         if not contract:
-            return Found(wanted=True, problem=f"CustomResourceDefinition {state.crd_name} carries no contract label")
+            return ExternalObject(
+                wanted=True, problem=f"CustomResourceDefinition {state.crd_name} carries no contract label"
+            )
         resource = state.resource(version)
         informer = self._informer(resource)
         if not informer.synced:
-            return Found(wanted=True, problem=f"{resource} is not listed yet")
-        return Found(resource, contract, informer.get(Key(namespace, reference.name)), wanted=True)
+            return ExternalObject(wanted=True, problem=f"{resource} is not listed yet")
+        return ExternalObject(resource, contract, informer.get(Key(namespace, reference.name)), wanted=True)
 
-    async def adopt(self, found: Found, owner: Mapping[str, Any], cluster: str) -> str:
-        """Make ``owner`` the controller of the object, and label it; what is in the way, if anything."""
+    async def adopt(self, found: ExternalObject, owner: Mapping[str, Any], cluster: str) -> str:
+        """Make ``owner`` the controller of the object, and label it; returns the obstacle, "" if there is none."""
         if found.obj is None or found.resource is None:
             return ""
         head = found.obj.head
@@ -114,8 +116,8 @@ class Externals:
         await self._client.patch(found.resource, found.obj.key, merge_patch({"metadata": metadata}, head))
         return ""
 
-    async def delete(self, found: Found) -> None:
-        """Ask for the deletion of the object."""
+    async def delete(self, found: ExternalObject) -> None:
+        """Delete the object unless it is gone or being deleted."""
         if found.obj is not None and found.resource is not None and not found.obj.head.deleting:
             await self._client.delete(found.resource, found.obj.key, uid=found.obj.head.uid)
 
@@ -123,17 +125,17 @@ class Externals:
         opened = self._open.get(resource)
         if opened is None:
             informer = self._cache.informer(resource)
-            # A kind of somebody else must not hold back the start.
-            source = self._controller.watches(informer, self._back, gate=False)
+            # A foreign kind must not delay the start.
+            source = self._controller.watches(informer, self._mapper, gate=False)
             opened = self._open[resource] = (informer, source)
         return opened[0]
 
 
-_LABELS: Final = tuple((contract, f"{CORE_GROUP}/{contract}") for contract in EXTERNAL_KNOWN)
+_LABELS: Final = tuple((contract, f"{CORE_GROUP}/{contract}") for contract in CONTRACTS)
 
 
 def _contract(state: KindState) -> tuple[str, str]:
-    """The newest contract that a kind keeps, and the newest served version that keeps it."""
+    """The newest contract that a kind follows, and the newest served version of it."""
     for contract, label in _LABELS:
         named = state.labels.get(label, "").split("_")
         for version in state.served:
@@ -148,7 +150,7 @@ def _owners(obj: Object) -> list[dict[str, Any]]:
 
 
 def owner_reference(resource: Resource, head: Head) -> dict[str, Any]:
-    """What makes an object of ours the controller of another one, as Cluster API writes it."""
+    """Build a controller owner reference to an object, as Cluster API writes it."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,

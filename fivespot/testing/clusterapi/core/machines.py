@@ -1,4 +1,4 @@
-"""Machines, as Cluster API's core manager moves them: adopted, provisioned, matched with a Node, drained, removed."""
+"""The Machine controller of the simulated core: adopts, provisions, matches a Node, drains and deletes."""
 
 from __future__ import annotations
 
@@ -25,16 +25,21 @@ from fivespot.runtime import (
     owner_of,
     remove_finalizer,
 )
-from fivespot.testing.clusterapi.base import Waits
 from fivespot.testing.clusterapi.kinds import CORE_GROUP
-from fivespot.testing.clusterapi.kubelet import PODS
-from fivespot.testing.clusterapi.nodes import NODES
+from fivespot.testing.clusterapi.lifecycle import Waits
 from fivespot.testing.clusterapi.views import CLUSTER_KIND, CLUSTER_LABEL, MACHINE_KIND, PAUSED_ANNOTATION
+from fivespot.testing.clusterapi.workload import NODES, PODS
 
-from .deletion import Removed, Step, drain, next_step
-from .externals import ExternalReference, Externals, Found, owner_reference
-from .facts import External, MachineFacts, read_bootstrap, read_infrastructure, read_node
-from .status import machine_status
+from .deletion import DeletionAction, DeletionStep, drain, next_deletion_step
+from .externals import ExternalObject, ExternalReference, ObjectTracker, owner_reference
+from .machine_status import (
+    ExternalState,
+    MachineSnapshot,
+    machine_status,
+    read_bootstrap,
+    read_infrastructure,
+    read_node,
+)
 
 __all__ = ["CLUSTERS", "MACHINES", "CoreSettings", "MachineCore", "build_core_machines"]
 
@@ -45,25 +50,25 @@ FINALIZER: Final = "machine.cluster.x-k8s.io"
 _BY_PROVIDER_ID: Final = "core: providerID"
 _BY_CLUSTER: Final = "core: cluster"
 _BY_NODE: Final = "core: node"
-_LOOK: Final = "look"
+_DRAIN: Final = "drain"
 
 
 @dataclass(frozen=True, slots=True)
 class CoreSettings:
-    """How the simulated core works.
+    """Settings of the simulated core.
 
-    :param slow_look: seconds between two looks at a drain or at volumes, as Cluster API waits.
+    :param drain_interval: seconds between two checks of a drain or of attached volumes.
     """
 
-    slow_look: float = 20.0
+    drain_interval: float = 20.0
 
     def __post_init__(self) -> None:
-        if not self.slow_look > 0:
-            raise ValueError("slow_look must be above zero")
+        if not self.drain_interval > 0:
+            raise ValueError("drain_interval must be above zero")
 
 
 class MachineCore:
-    """The reconciler of Machines at v1beta2. The workload cluster is the management cluster."""
+    """Reconciler of Machines at v1beta2. The workload cluster is the management cluster."""
 
     def __init__(self, settings: CoreSettings, context: ManagerContext) -> None:
         self._settings = settings
@@ -80,12 +85,12 @@ class MachineCore:
         self.controller: Controller = context.controller("simulatedcoremachine", self)
         self.controller.watches(self._machines)
         self.controller.watches(self._nodes, self._on_node)
-        # Waited for, and not listened to: Cluster API does not watch Pods either, and looks every so often.
+        # Only synced before the start: Cluster API does not react to Pods either, it checks them at an interval.
         self.controller.watches(self._pods, lambda _: ())
         self._clusters: KindSource = self.controller.watches_kind(
             cache.kinds, CLUSTER_KIND, cache.informer, self._on_cluster
         )
-        self._externals = Externals(context, self.controller, self._on_external)
+        self._tracker = ObjectTracker(context, self.controller, self._on_external)
 
     async def reconcile(self, key: Key) -> Result:
         obj = self._machines.get(key)
@@ -100,48 +105,46 @@ class MachineCore:
             obj = await ensure_finalizer(self._client, MACHINES, obj, FINALIZER)
         paused = PAUSED_ANNOTATION in obj.head.annotations or (cluster or {}).get("spec", {}).get("paused") is True
         if paused:
-            facts = self._facts(obj.head, body, cluster, External(), External())
-            await self._write_status(obj, facts, machine_status(facts, now=self._clock.now(), paused=True))
+            machine = self._snapshot(obj.head, body, cluster, ExternalState(), ExternalState())
+            await self._write_status(obj, machine, machine_status(machine, now=self._clock.now(), paused=True))
             return DONE
         spec = body["spec"]
-        bootstrap = self._externals.find(
+        bootstrap = self._tracker.find(
             key.namespace, ExternalReference.read((spec.get("bootstrap") or {}).get("configRef"))
         )
-        infrastructure = self._externals.find(key.namespace, ExternalReference.read(spec.get("infrastructureRef")))
+        infrastructure = self._tracker.find(key.namespace, ExternalReference.read(spec.get("infrastructureRef")))
         if obj.head.deleting:
-            return await self._go(obj, body, cluster, bootstrap, infrastructure)
-        return await self._move(obj, body, cluster, bootstrap, infrastructure)
+            return await self._reconcile_delete(obj, body, cluster, bootstrap, infrastructure)
+        return await self._reconcile_normal(obj, body, cluster, bootstrap, infrastructure)
 
-    # Making ------------------------------------------------------------------------------------------------------
-
-    async def _move(
+    async def _reconcile_normal(
         self,
         obj: Object,
         body: Mapping[str, Any],
         cluster: Mapping[str, Any] | None,
-        bootstrap: Found,
-        infrastructure: Found,
+        bootstrap: ExternalObject,
+        infrastructure: ExternalObject,
     ) -> Result:
         name = body["spec"]["clusterName"]
         obj = await self._label(obj, name, cluster)
         owner = owner_reference(MACHINES, obj.head)
-        problems = [await self._externals.adopt(found, owner, name) for found in (bootstrap, infrastructure)]
+        problems = [await self._tracker.adopt(found, owner, name) for found in (bootstrap, infrastructure)]
         externals = (
             _external(bootstrap, read_bootstrap, problems[0]),
             _external(infrastructure, read_infrastructure, problems[1]),
         )
-        facts = self._facts(obj.head, body, cluster, *externals)
-        taken = await self._take_over(obj, facts)
-        if taken is not obj:
-            obj = taken
-            facts = self._facts(obj.head, obj.decode(), cluster, *externals)
-        await self._write_status(obj, facts, machine_status(facts, now=self._clock.now()))
-        if facts.node is not None:
-            await self._mark_node(obj, facts)
+        machine = self._snapshot(obj.head, body, cluster, *externals)
+        patched = await self._copy_provider_values(obj, machine)
+        if patched is not obj:
+            obj = patched
+            machine = self._snapshot(obj.head, obj.decode(), cluster, *externals)
+        await self._write_status(obj, machine, machine_status(machine, now=self._clock.now()))
+        if machine.node is not None:
+            await self._annotate_node(obj, machine)
         return Result(requeue_after=bootstrap.retry or infrastructure.retry)
 
     async def _label(self, obj: Object, name: str, cluster: Mapping[str, Any] | None) -> Object:
-        """The label of the Cluster, and the Cluster as owner where nobody else is."""
+        """Set the Cluster label, and the Cluster as owner of a Machine that has none."""
         metadata: dict[str, Any] = {}
         if obj.head.labels.get(CLUSTER_LABEL) != name:
             metadata["labels"] = {CLUSTER_LABEL: name}
@@ -153,100 +156,102 @@ class MachineCore:
             return obj
         return await self._client.patch(MACHINES, obj.key, merge_patch({"metadata": metadata}, obj.head))
 
-    async def _take_over(self, obj: Object, facts: MachineFacts) -> Object:
-        """What the providers say that belongs into the Machine's spec."""
+    async def _copy_provider_values(self, obj: Object, machine: MachineSnapshot) -> Object:
+        """Copy the name of the bootstrap Secret and the providerID into the Machine's spec."""
         spec: dict[str, Any] = {}
-        if facts.bootstrap.usable and (facts.spec.get("bootstrap") or {}).get("dataSecretName") is None:
-            spec["bootstrap"] = {"dataSecretName": facts.bootstrap.value}
-        if facts.infrastructure.usable and facts.spec.get("providerID") != facts.infrastructure.value:
-            spec["providerID"] = facts.infrastructure.value
+        if machine.bootstrap.usable and (machine.spec.get("bootstrap") or {}).get("dataSecretName") is None:
+            spec["bootstrap"] = {"dataSecretName": machine.bootstrap.value}
+        if machine.infrastructure.usable and machine.spec.get("providerID") != machine.infrastructure.value:
+            spec["providerID"] = machine.infrastructure.value
         if not spec:
             return obj
         return await self._client.patch(MACHINES, obj.key, merge_patch({"spec": spec}, obj.head))
 
-    async def _mark_node(self, obj: Object, facts: MachineFacts) -> None:
-        assert facts.node is not None
+    async def _annotate_node(self, obj: Object, machine: MachineSnapshot) -> None:
+        assert machine.node is not None
         wanted = {
-            f"{CORE_GROUP}/cluster-name": str(facts.spec["clusterName"]),
+            f"{CORE_GROUP}/cluster-name": str(machine.spec["clusterName"]),
             f"{CORE_GROUP}/cluster-namespace": obj.key.namespace,
             f"{CORE_GROUP}/machine": obj.key.name,
         }
-        if wanted.items() <= facts.node.annotations.items():
+        if wanted.items() <= machine.node.annotations.items():
             return
         patch = merge_patch({"metadata": {"annotations": wanted}})
         try:
-            await self._client.patch(NODES, Key("", facts.node.name), patch)
+            await self._client.patch(NODES, Key("", machine.node.name), patch)
         except NotFoundError:
             return
 
-    # Unmaking ----------------------------------------------------------------------------------------------------
-
-    async def _go(
+    async def _reconcile_delete(
         self,
         obj: Object,
         body: Mapping[str, Any],
         cluster: Mapping[str, Any] | None,
-        bootstrap: Found,
-        infrastructure: Found,
+        bootstrap: ExternalObject,
+        infrastructure: ExternalObject,
     ) -> Result:
         if FINALIZER not in obj.head.finalizers:
             return DONE
         externals = _external(bootstrap, read_bootstrap), _external(infrastructure, read_infrastructure)
-        facts = self._facts(obj.head, body, cluster, *externals)
-        step = next_step(facts, drained=False, now=self._clock.now())
+        machine = self._snapshot(obj.head, body, cluster, *externals)
+        step = next_deletion_step(machine, drained=False, now=self._clock.now())
         message = step.message
-        if step.do is Removed.DRAIN:
-            if left := self._waits.due(obj, _LOOK, self._settings.slow_look):
-                # Between two looks nothing is asked or said, whatever happens, unless the drain is called off.
+        if step.action is DeletionAction.DRAIN:
+            if left := self._waits.due(obj, _DRAIN, self._settings.drain_interval):
+                # Between two checks nothing is requested or reported, unless the drain is called off.
                 return Result(requeue_after=left)
-            assert facts.node is not None
-            remaining = await drain(self._client, facts.node, self._pods, _BY_NODE)
+            assert machine.node is not None
+            remaining = await drain(self._client, machine.node, self._pods, _BY_NODE)
             if remaining:
                 message = f"{step.message}:\n{remaining}"
             else:
-                step = next_step(facts, drained=True, now=self._clock.now())
+                step = next_deletion_step(machine, drained=True, now=self._clock.now())
                 message = step.message
-        await self._carry_out(obj, facts, step, bootstrap, infrastructure, message)
+        await self._execute(obj, machine, step, bootstrap, infrastructure, message)
         if step.slow:
-            return Result(requeue_after=self._settings.slow_look)
-        # Not to know is not to be gone: the step waits, and nothing tells when it is known.
+            return Result(requeue_after=self._settings.drain_interval)
+        # An object that cannot be read is not taken for gone; no event tells when it can be read again.
         unknown = [found.retry for found in (infrastructure, bootstrap) if found.problem]
         return Result(requeue_after=next(iter(unknown), None))
 
-    async def _carry_out(
-        self, obj: Object, facts: MachineFacts, step: Step, bootstrap: Found, infrastructure: Found, message: str
+    async def _execute(
+        self,
+        obj: Object,
+        machine: MachineSnapshot,
+        step: DeletionStep,
+        bootstrap: ExternalObject,
+        infrastructure: ExternalObject,
+        message: str,
     ) -> None:
-        status = machine_status(facts, now=self._clock.now(), deleting=(step.reason, message))
+        status = machine_status(machine, now=self._clock.now(), deleting=(step.reason, message))
         if step.started:
             status["deletion"] = {**(status.get("deletion") or {}), **step.started}
-        if step.do is not Removed.LET_GO:
-            obj = await self._write_status(obj, facts, status)
-        match step.do:
-            case Removed.DELETE_INFRASTRUCTURE:
-                await self._externals.delete(infrastructure)
-            case Removed.DELETE_BOOTSTRAP:
-                await self._externals.delete(bootstrap)
-            case Removed.DELETE_NODE if facts.node is not None:
-                await self._client.delete(NODES, Key("", facts.node.name), uid=facts.node.uid)
-            case Removed.LET_GO:
+        if step.action is not DeletionAction.REMOVE_FINALIZER:
+            obj = await self._write_status(obj, machine, status)
+        match step.action:
+            case DeletionAction.DELETE_INFRASTRUCTURE:
+                await self._tracker.delete(infrastructure)
+            case DeletionAction.DELETE_BOOTSTRAP:
+                await self._tracker.delete(bootstrap)
+            case DeletionAction.DELETE_NODE if machine.node is not None:
+                await self._client.delete(NODES, Key("", machine.node.name), uid=machine.node.uid)
+            case DeletionAction.REMOVE_FINALIZER:
                 await remove_finalizer(self._client, MACHINES, obj, FINALIZER)
 
-    # Looking -----------------------------------------------------------------------------------------------------
-
-    def _facts(
+    def _snapshot(
         self,
         head: Head,
         body: Mapping[str, Any],
         cluster: Mapping[str, Any] | None,
-        bootstrap: External,
-        infrastructure: External,
-    ) -> MachineFacts:
+        bootstrap: ExternalState,
+        infrastructure: ExternalState,
+    ) -> MachineSnapshot:
         spec = body["spec"]
         provider_id = spec.get("providerID")
         nodes = self._nodes.by_index(_BY_PROVIDER_ID, provider_id) if provider_id else ()
         node = next(iter(nodes), None)
         about = cluster or {}
-        return MachineFacts(
+        return MachineSnapshot(
             head=head,
             spec=spec,
             status=body.get("status") or {},
@@ -262,8 +267,8 @@ class MachineCore:
         found = informer.get(key) if informer is not None else None
         return found.decode() if found is not None else None
 
-    async def _write_status(self, obj: Object, facts: MachineFacts, status: Mapping[str, Any]) -> Object:
-        change = merge_diff(facts.status, status)
+    async def _write_status(self, obj: Object, machine: MachineSnapshot, status: Mapping[str, Any]) -> Object:
+        change = merge_diff(machine.status, status)
         if not change:
             return obj
         return await self._client.patch(
@@ -280,11 +285,11 @@ class MachineCore:
         return list(self._machines.keys_by_index(_BY_CLUSTER, str(change.key)))
 
 
-def _external(found: Found, read: Any, problem: str = "") -> External:
+def _external(found: ExternalObject, read: Any, problem: str = "") -> ExternalState:
     problem = found.problem or problem
     if found.obj is None or found.resource is None:
-        return External(problem=problem)
-    external: External = read(found.contract, found.obj.head, found.obj.decode())
+        return ExternalState(problem=problem)
+    external: ExternalState = read(found.contract, found.obj.head, found.obj.decode())
     return replace(external, problem=problem, kind=found.resource.kind)
 
 
@@ -294,7 +299,7 @@ def _provider_ids(change: Change) -> list[str]:
 
 
 def _indexed(fn: Callable[[Change], list[str]]) -> Callable[[Change], list[str] | None]:
-    """The same for an index of Machines, which a change of nothing but the status leaves as it is."""
+    """Wrap an index function of Machines so that a change of the status alone leaves the index untouched."""
 
     def values(change: Change) -> list[str] | None:
         old = change.old
@@ -319,5 +324,5 @@ _MACHINES_BY_CLUSTER: Final = _indexed(_cluster_names)
 
 
 def build_core_machines(settings: CoreSettings, context: ManagerContext) -> Controller:
-    """The controller of Machines."""
+    """Build the Machine controller."""
     return MachineCore(settings, context).controller

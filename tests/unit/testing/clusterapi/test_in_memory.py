@@ -21,8 +21,7 @@ from fivespot.testing.clusterapi import (
     is_usable,
 )
 from fivespot.testing.clusterapi.core import CLUSTERS, MACHINES, add_core, core_definitions
-from fivespot.testing.clusterapi.kubelet import PODS
-from fivespot.testing.clusterapi.nodes import NODES
+from fivespot.testing.clusterapi.workload import NODES, PODS
 from fivespot.testing.virtual_time import run_virtual
 
 Json = dict[str, Any]
@@ -39,7 +38,7 @@ class Bench:
         self.family = family
 
     async def make(self, *, script: Json | None = None, bootstrap: Json | None = None, **spec: Any) -> float:
-        """A Machine with its two objects; the instant."""
+        """Create a Machine with its bootstrap and infrastructure objects; returns the instant."""
         metadata = {"name": KEY.name, "namespace": KEY.namespace}
         references = {}
         for resource, given in ((self.family.bootstrap, bootstrap), (self.family.machine, script)):
@@ -70,7 +69,7 @@ class Bench:
         return found.decode()
 
     async def until(self, check: Callable[[], Awaitable[Any]], within: float = 600) -> float:
-        """Wait until it is so, looking once a second; the instant."""
+        """Wait until the check passes, polling once a second; returns the instant."""
         deadline = self.cluster.clock.monotonic() + within
         last: object = None
         while self.cluster.clock.monotonic() < deadline:
@@ -120,7 +119,7 @@ class Bench:
         return name
 
     async def pod(self) -> None:
-        """A Pod on the Node that, once deleted, stays until :meth:`let_pod_go`: the server knows no grace periods."""
+        """A Pod on the Node that, once deleted, stays until :meth:`release_pod`: the server knows no grace periods."""
         body = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -135,7 +134,7 @@ class Bench:
 
         await self.until(runs)
 
-    async def let_pod_go(self) -> None:
+    async def release_pod(self) -> None:
         await self.patch(PODS, {"metadata": {"finalizers": None}})
 
 
@@ -163,7 +162,7 @@ async def bench(family: KindFamily = SIMULATED) -> AsyncIterator[Bench]:
 
 
 @pytest.mark.parametrize("family", [SIMULATED, SIMULATED_EARLIER], ids=lambda family: family.contract)
-def test_a_machine_is_made_and_unmade_when_its_script_says_so(family: KindFamily) -> None:
+def test_a_machine_is_provisioned_and_removed_when_its_script_says_so(family: KindFamily) -> None:
     async def main() -> None:
         async with bench(family) as b:
             script = {
@@ -187,7 +186,7 @@ def test_a_machine_is_made_and_unmade_when_its_script_says_so(family: KindFamily
     run_virtual(main())
 
 
-def test_a_failure_is_told_and_mended_by_another_script() -> None:
+def test_a_scripted_failure_is_reported_and_ends_with_another_script() -> None:
     async def main() -> None:
         async with bench() as b:
             await b.make(script={"create": "Fail", "failure": "no more of them"})
@@ -202,7 +201,7 @@ def test_a_failure_is_told_and_mended_by_another_script() -> None:
     run_virtual(main())
 
 
-def test_nothing_moves_before_bootstrap_data_are_there_or_while_paused() -> None:
+def test_nothing_is_provisioned_without_bootstrap_data_or_while_paused() -> None:
     async def main() -> None:
         async with bench() as b:
             await b.make(bootstrap={"create": "Never"})
@@ -221,7 +220,7 @@ def test_nothing_moves_before_bootstrap_data_are_there_or_while_paused() -> None
     run_virtual(main())
 
 
-def test_a_drain_waits_for_pods_and_looks_every_twenty_seconds() -> None:
+def test_a_drain_waits_for_pods_and_checks_every_twenty_seconds() -> None:
     async def main() -> None:
         async with bench() as b:
             await b.make()
@@ -238,14 +237,14 @@ def test_a_drain_waits_for_pods_and_looks_every_twenty_seconds() -> None:
             assert node is not None
             assert node.decode()["spec"]["unschedulable"] is True
             await asyncio.sleep(50)
-            await b.let_pod_go()
+            await b.release_pod()
             assert await b.until_gone() - begun == pytest.approx(60, abs=3)
             assert await b.find(PODS) is None
 
     run_virtual(main())
 
 
-def test_a_drain_has_a_limit_and_none_is_asked_for_by_annotation() -> None:
+def test_a_drain_ends_at_its_timeout_and_is_skipped_by_annotation() -> None:
     async def main() -> None:
         async with bench() as b:
             await b.make(deletion={"nodeDrainTimeoutSeconds": 30})
@@ -254,7 +253,7 @@ def test_a_drain_has_a_limit_and_none_is_asked_for_by_annotation() -> None:
             begun = await b.delete()
             # Noticed at a look only.
             assert await b.until_gone() - begun == pytest.approx(40, abs=2)
-            await b.let_pod_go()
+            await b.release_pod()
             await b.make()
             await b.until_ready()
             await b.pod()
@@ -267,7 +266,7 @@ def test_a_drain_has_a_limit_and_none_is_asked_for_by_annotation() -> None:
     run_virtual(main())
 
 
-def test_a_cluster_goes_after_its_machines_and_before_nothing_that_others_own() -> None:
+def test_a_cluster_is_deleted_after_all_its_machines() -> None:
     async def main() -> None:
         async with bench() as b:
             await b.make()

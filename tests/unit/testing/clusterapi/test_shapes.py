@@ -1,4 +1,4 @@
-"""What the simulated providers write and read, in the words of each contract and version."""
+"""Objects and status fields of the simulated providers, by contract and API version."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from fivespot.testing.clusterapi import (
     is_usable,
     lifecycle,
 )
-from fivespot.testing.clusterapi.kubelet import running
-from fivespot.testing.clusterapi.nodes import node_body, node_name, provider_id
+from fivespot.testing.clusterapi.kinds import MachineScript
 from fivespot.testing.clusterapi.providers import secret_body
-from fivespot.testing.clusterapi.script import MachineScript
 from fivespot.testing.clusterapi.views import cluster_of, machine_owner, read_cluster, read_machine
+from fivespot.testing.clusterapi.workload import node_body, node_name, provider_id, running_status
 
 from .build import obj, owned_by
 
@@ -47,7 +46,7 @@ def test_two_families_have_no_kind_in_common() -> None:
     assert len(names) == len(set(names)) == 8
 
 
-def test_a_script_reads_what_a_person_writes_and_ignores_what_it_does_not_know() -> None:
+def test_a_script_ignores_unknown_fields() -> None:
     script = MachineScript.model_validate(
         {"createAfterSeconds": 3, "node": {"ready": False}, "providerID": "a:///b", "size": "large"}
     )
@@ -76,18 +75,20 @@ MADE = [
 
 
 @pytest.mark.parametrize(("contract", "bootstrap", "machine", "cluster", "control_plane"), MADE)
-def test_each_contract_has_its_own_words_for_what_is_there(
+def test_each_contract_reports_provisioning_in_its_own_fields(
     contract: Any, bootstrap: Any, machine: Any, cluster: Any, control_plane: Any
 ) -> None:
-    assert lifecycle.bootstrap_made(contract, "s") == bootstrap
-    assert lifecycle.machine_made(contract, []) == machine
-    assert lifecycle.cluster_made(contract) == cluster
-    assert lifecycle.control_plane_made(contract) == control_plane
-    assert lifecycle.is_made(contract, "provisioned", "ready", machine)
-    assert lifecycle.is_made(contract, "dataSecretCreated", "ready", bootstrap)
+    assert lifecycle.bootstrap_status(contract, "s") == bootstrap
+    assert lifecycle.infrastructure_machine_status(contract, []) == machine
+    assert lifecycle.infrastructure_cluster_status(contract) == cluster
+    assert lifecycle.control_plane_status(contract) == control_plane
+    assert lifecycle.is_provisioned(contract, "provisioned", "ready", machine)
+    assert lifecycle.is_provisioned(contract, "dataSecretCreated", "ready", bootstrap)
     other: Contract = "v1beta1" if contract == "v1beta2" else "v1beta2"
-    assert not lifecycle.is_made(other, "provisioned", "ready", machine), "said in words that the other does not hear"
-    assert not lifecycle.is_made(contract, "provisioned", "ready", {"initialization": None})
+    assert not lifecycle.is_provisioned(other, "provisioned", "ready", machine), (
+        "said in words that the other does not hear"
+    )
+    assert not lifecycle.is_provisioned(contract, "provisioned", "ready", {"initialization": None})
 
 
 def test_the_ready_condition_follows_and_keeps_its_instant() -> None:
@@ -197,6 +198,6 @@ def test_a_cluster_is_usable_when_its_nodes_can_be_seen(status: Any, usable: boo
 
 
 def test_a_running_pod_is_ready() -> None:
-    status = running("2026-11-30T09:00:00Z")
+    status = running_status("2026-11-30T09:00:00Z")
     assert status["phase"] == "Running"
     assert {c["type"] for c in status["conditions"] if c["status"] == "True"} >= {"Ready", "ContainersReady"}

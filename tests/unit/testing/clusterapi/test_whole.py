@@ -1,4 +1,4 @@
-"""Everything together in one process: schedule, machine controller, Cluster API's part, for some hours."""
+"""Schedule provider, machine controller and simulated Cluster API in one process, for some hours of virtual time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fivespot.runtime import Key, Resource
 from fivespot.testing.cluster import START, EmbeddedCluster
 from fivespot.testing.clusterapi import SIMULATED, add_providers, cluster_bodies, create_cluster
 from fivespot.testing.clusterapi.core import MACHINES, add_core, core_definitions
-from fivespot.testing.clusterapi.nodes import NODES
+from fivespot.testing.clusterapi.workload import NODES
 from fivespot.testing.virtual_time import run_virtual
 
 SCHEDULES = Resource("spotschedules.5spot.finos.org", "v1alpha1", "timebasedspotschedules", "TimeBasedSpotSchedule")
@@ -58,7 +58,7 @@ def bodies() -> list[tuple[Resource, dict[str, Any]]]:
     ]
 
 
-def test_a_schedule_makes_and_unmakes_a_machine_for_each_window_and_leaves_nothing() -> None:
+def test_a_schedule_creates_and_deletes_a_machine_for_each_window_and_leaves_nothing() -> None:
     async def main() -> None:
         async with EmbeddedCluster() as cluster:
             await cluster.install(*definitions(), *core_definitions(), *SIMULATED.definitions())
@@ -84,7 +84,7 @@ def test_a_schedule_makes_and_unmakes_a_machine_for_each_window_and_leaves_nothi
 
 
 async def _watch(cluster: EmbeddedCluster) -> set[str]:
-    """Look every five minutes; the uids of all Machines that were ever ready."""
+    """Poll every five minutes; returns the uids of all Machines that were ever ready."""
     ready: set[str] = set()
     for _ in range(HOURS * 12):
         await asyncio.sleep(300)
