@@ -22,7 +22,7 @@ from controlplane import ControlPlane, read_crds
 from controlplane.audit import WRITES, select
 from harness import MANAGER_USER, MANIFESTS, ManagerProcess, install
 from harness.providers import ProviderKind
-from harness.waiting import eventually
+from harness.wait import eventually
 
 from ._report import parser, report
 

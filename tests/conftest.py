@@ -25,12 +25,12 @@ from controlplane import (
     read_crds,
 )
 from fivespot.runtime.errors import FivespotError
+from harness import ManagerProcess, install
 from real_only import LONG, REAL_ONLY, REAL_TIME
 from support import make_namespace
 from support.contract_page import ContractMarks
-from support.embedded import RealOnly, ServedPlane
-from support.kept import begin_run, log_folder, worker_name
-from support.manager import ManagerProcess, install
+from support.embedded import RealOnly, ServedControlPlane
+from support.log_folder import begin_run, log_folder, worker_name
 from support.random_order import RandomOrder
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -137,7 +137,7 @@ def reason_of(item: pytest.Item, listed: Mapping[str, str]) -> str:
 def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """The control plane of this test run (of this worker): for tests that keep to a namespace of their own."""
     if _embedded(request.config):
-        with ServedPlane() as served:
+        with ServedControlPlane() as served:
             yield cast("ControlPlane", served)
         return
     with ControlPlane(crds=read_crds(OWN_CRDS)) as plane:
@@ -184,7 +184,7 @@ def _starting(request: pytest.FixtureRequest) -> Iterator[Callable[..., ControlP
 
     def start(**options: Any) -> ControlPlane:
         if _embedded(request.config):
-            plane = cast("ControlPlane", ServedPlane(**options))
+            plane = cast("ControlPlane", ServedControlPlane(**options))
         else:
             plane = ControlPlane(**{"crds": read_crds(OWN_CRDS), **options})
             plane.start()

@@ -18,7 +18,7 @@ _QUEUE = _in(_TELEMETRY, "test_queue_metrics_carry_the_names_that_dashboards_kno
 _RESULTS = _in(_TELEMETRY, "test_results_of_runs_are_counted_as_controller_runtime_does")
 _INFORMERS = _in(_TELEMETRY, "test_a_resource_counts_as_synced_only_when_all_its_informers_are")
 _PROVIDERS = _in("tests/unit/providers/sdk/test_reconciler.py", "test_metrics_follow_the_objects")
-_MARKETS = "tests/server/contract/test_c2_markets.py"
+_MARKETS = "tests/server/contract/test_capitalmarketsschedule.py"
 _PROCESS = _in("tests/unit/cli/test_process.py", "test_requests_are_counted_and_tell_that_the_server_answers")
 
 INDEX: dict[str, tuple[str, ...]] = {
@@ -54,12 +54,12 @@ INDEX: dict[str, tuple[str, ...]] = {
             "test_runs_are_counted_and_timed_by_phase_and_failures_by_type_too",
         ),
         *_in(
-            "tests/server/contract/test_a_unreadable.py",
+            "tests/server/contract/test_unreadable_provider.py",
             "test_a_forbidden_list_begins_nothing_reports_nothing_at_first_and_delays_no_other_kind",
         ),
     ),
     "fivespot_finalizer_cleanup_timeouts_total": _in(
-        "tests/server/contract/test_b3_alone.py",
+        "tests/server/contract/test_deletion_limits.py",
         "test_a_deletion_that_takes_too_long_is_said_once_and_forced_only_when_asked",
     ),
     "fivespot_spot_schedule_resolutions_total": (
@@ -69,7 +69,7 @@ INDEX: dict[str, tuple[str, ...]] = {
     "fivespot_spot_schedule_resolution_errors_total": (
         *_in(_MACHINES, "test_a_schedule_without_a_verdict_is_counted_by_its_reason_and_shown_until_it_has_one"),
         *_in(
-            "tests/server/contract/test_a_waiting.py",
+            "tests/server/contract/test_unresolved_provider.py",
             "test_shown_values_are_written_once_in_a_while_and_the_unresolved_counted_without_a_write",
         ),
     ),
@@ -80,14 +80,14 @@ INDEX: dict[str, tuple[str, ...]] = {
     "fivespot_scheduled_machines_unresolved": (
         *_in(_MACHINES, "test_a_schedule_without_a_verdict_is_counted_by_its_reason_and_shown_until_it_has_one"),
         *_in(
-            "tests/server/contract/test_a_verdict.py",
+            "tests/server/contract/test_provider_verdict.py",
             "test_a_provider_deleted_while_active_leaves_the_machine_and_says_so",
         ),
     ),
     "fivespot_machine_replacements_total": (
         *_in(_MACHINES, "test_a_replacement_counts_by_its_reason"),
         *_in(
-            "tests/server/contract/test_b1_lost.py",
+            "tests/server/contract/test_replacement.py",
             "test_a_machine_that_is_gone_is_told_once_and_replaced_after_a_wait",
         ),
     ),
@@ -108,7 +108,7 @@ INDEX: dict[str, tuple[str, ...]] = {
     "fivespot_controller_info": _PROCESS,
     "fivespot_tzdata_info": (
         *_PROCESS,
-        *_in("tests/server/contract/test_c_schedules.py", "test_the_release_of_the_zone_data_is_told"),
+        *_in("tests/server/contract/test_timebasedspotschedule.py", "test_the_release_of_the_zone_data_is_told"),
     ),
     "fivespot_is_leader": _in(
         "tests/unit/runtime/manager/test_manager.py",
@@ -140,7 +140,7 @@ INDEX: dict[str, tuple[str, ...]] = {
             "test_too_many_different_events_of_one_object_are_counted_as_dropped",
         ),
         *_in(
-            "tests/server/contract/test_b4_events.py",
+            "tests/server/contract/test_events.py",
             "test_a_flapping_provider_cannot_flood_and_lost_events_delay_nothing",
         ),
     ),

@@ -180,14 +180,14 @@ INDEX: dict[str, Row] = {
         "nolar/kopf#1088 (PR#1225)",
         (
             "tests/simulation/test_reports.py::test_a_manager_of_one_namespace_works_on_until_the_namespace_is_gone",
-            "tests/server/contract/test_b3_deletion.py::test_a_namespace_with_ten_live_machines_goes_by_itself",
+            "tests/server/contract/test_deletion.py::test_a_namespace_with_ten_live_machines_goes_by_itself",
         ),
     ),
     "P-W 30": Row(
         "kubernetes#79610, controller-runtime#2589",
         (
             "tests/server/test_cache.py::test_a_kind_comes_goes_and_comes_back_with_other_versions",
-            "tests/server/test_reconcile.py::test_a_kind_that_is_installed_later_and_removed_again",
+            "tests/server/test_controller.py::test_a_kind_that_is_installed_later_and_removed_again",
             "tests/unit/runtime/cache/test_faults.py::test_a_resource_that_is_not_served_is_awaited_quietly_and_tried_when_its_definition_changes",
         ),
     ),
@@ -411,8 +411,8 @@ INDEX: dict[str, Row] = {
     "P-C 75": Row(
         "zalando-incubator/kopf#75, nolar/kopf#1104",
         (
-            "tests/server/contract/test_b3_deletion.py::test_nothing_is_created_before_the_finalizer_is_on_it",
-            "tests/server/contract/test_b3_alone.py::test_a_deletion_that_takes_too_long_is_said_once_and_forced_only_when_asked",
+            "tests/server/contract/test_deletion.py::test_nothing_is_created_before_the_finalizer_is_on_it",
+            "tests/server/contract/test_deletion_limits.py::test_a_deletion_that_takes_too_long_is_said_once_and_forced_only_when_asked",
             "tests/unit/controllers/test_deletion.py::test_the_finalizer_is_forced_off_only_when_asked_for",
         ),
     ),

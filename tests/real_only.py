@@ -18,32 +18,32 @@ def _of(file: str, reason: str, *tests: str) -> dict[str, str]:
 REAL_ONLY: dict[str, str] = {
     **_of("test_policy.py", "admission policies"),
     **_of(
-        "contract/test_a_hostile.py",
+        "contract/test_hostile_provider.py",
         f"{REAL_TIME}eight threads write as fast as one client may",
         "test_eight_providers_that_flap_harm_only_their_own_machines",
     ),
     **_of(
-        "contract/test_b4_secrets.py",
+        "contract/test_secrets.py",
         "the log of the manager's process",
         "test_what_an_embedded_spec_holds_is_told_nowhere",
     ),
     **_of(
-        "contract/test_b5_flips.py",
+        "contract/test_flip_cost.py",
         f"{REAL_TIME}how long a flip takes",
         "test_a_flip_reaches_the_first_creation_without_waiting_for_a_poll",
     ),
     **_of(
-        "contract/test_c_scale.py",
+        "contract/test_provider_scale.py",
         f"{REAL_TIME}the rates that a server reaches, and the CPU time of the manager's process",
         "test_thousands_rest_a_thousand_ring_at_once_and_a_broken_one_harms_nobody",
     ),
     **_of(
-        "contract/test_c_schedules.py",
+        "contract/test_timebasedspotschedule.py",
         "the log of the manager's process",
         "test_the_release_of_the_zone_data_is_told",
     ),
     **_of(
-        "faults/test_restarts.py",
+        "faults/test_server_restarts.py",
         f"{REAL_TIME}processes that are killed, etcd among them, each with what it had not written",
         "test_servers_killed_again_and_again_under_churn_lose_nothing_and_leave_nothing_behind",
     ),
@@ -92,7 +92,7 @@ REAL_ONLY: dict[str, str] = {
 
 LONG: dict[str, str] = {
     **_of("test_async_provider.py", "intervals between questions pass in real time"),
-    **_of("test_bad_input.py", "seconds for each start of the manager"),
+    **_of("test_manager_startup.py", "seconds for each start of the manager"),
     **_of("test_examples.py", "programs that run in real time; tests/simulation has their like in virtual time"),
     **_of("test_conformance.py", "the kit waits; tests/simulation/test_conformance.py has it in virtual time"),
     **_of("test_manager.py", "leases and the limits of a stop pass in real time"),
@@ -102,9 +102,9 @@ LONG: dict[str, str] = {
         "test_its_tests_pass_as_generated_and_every_rule_is_kept",
     ),
     **_of("test_provider_guide.py", "every command of the page, the kit's among them"),
-    **_of("test_steady.py", "two thousand machines rest for a minute"),
+    **_of("test_idle_cost.py", "two thousand machines rest for a minute"),
     **_of("faults/test_half_open.py", "the idle limit of a watch passes in real time"),
-    **_of("faults/test_kinds_come_and_go.py", "the memory of a process over many kinds"),
+    **_of("faults/test_kind_churn.py", "the memory of a process over many kinds"),
     **_of("faults/test_leader.py", "leases pass in real time"),
 }
 """Tests that pass on the server in memory too, and take long there; ``--long`` adds them."""

@@ -1,12 +1,12 @@
 """Fixtures of the tests with the real Cluster API.
 
-``world`` is shared by the tests of a worker: a control plane with Cluster API's core manager, the simulated providers
-and `fivespot manager` under the shipped rights. A test takes a namespace of its own from ``scene`` or
-``world.namespace``.
+``environment`` is shared by the tests of a worker: a control plane with Cluster API's core manager, the simulated
+providers and `fivespot manager` under the shipped rights. A test takes a namespace of its own from ``scenario`` or
+``environment.namespace``.
 
-What Cluster API does takes its time (a drain looks again every 20 seconds), so tests marked ``together`` run at once,
-in threads: all of one module begin when the first of them is due. Such a test takes ``world`` and its parameters, no
-other fixture, and keeps to namespaces of its own.
+Cluster API takes its time (it retries a drain every 20 seconds), so tests marked ``together`` run concurrently, in
+threads: all of one module begin when the first of them is due. Such a test takes ``environment`` and its parameters,
+no other fixture, and keeps to namespaces of its own.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from typing import Any
 import pytest
 
 from controlplane import BuildFailed, GoUnavailable, build_cluster_api
-from support.clusterapi import World
-from support.kept import log_folder, worker_name
-from support.live import LiveScene
+from support.environment import Environment
+from support.live_scenario import LiveScenario
+from support.log_folder import log_folder, worker_name
 
 _RUNS = pytest.StashKey[dict[str, "Future[None]"]]()
 _SECONDS = 300.0
-"""For a test and the start of its world. The first of those that run together waits for all of them to get on."""
+"""For a test and the start of its environment. The first of those that run together waits for all of them to get on."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All of these need the server."""
     for item in items:
-        if isinstance(item, pytest.Function) and {"world", "own_world"} & set(item.fixturenames):
+        if isinstance(item, pytest.Function) and {"environment", "own_environment"} & set(item.fixturenames):
             item.add_marker("server")
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(_SECONDS))
@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Builds Cluster API before the first test, outside its time limit."""
-    needed = any({"world", "own_world"} & set(getattr(item, "fixturenames", ())) for item in session.items)
+    needed = any({"environment", "own_environment"} & set(getattr(item, "fixturenames", ())) for item in session.items)
     if needed and not session.config.option.collectonly:
         try:
             build_cluster_api()
@@ -57,10 +57,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if pyfuncitem.nodeid not in runs:
         companions = [item for item in pyfuncitem.session.items if _goes_with(item, pyfuncitem)]
         pool = ThreadPoolExecutor(max_workers=len(companions), thread_name_prefix="together")
-        world = pyfuncitem.funcargs["world"]
+        environment = pyfuncitem.funcargs["environment"]
         for item in companions:
             assert isinstance(item, pytest.Function)
-            runs[item.nodeid] = pool.submit(item.obj, **_arguments(item, world))
+            runs[item.nodeid] = pool.submit(item.obj, **_arguments(item, environment))
         pool.shutdown(wait=False)
     runs[pyfuncitem.nodeid].result()
     return True
@@ -70,16 +70,16 @@ def _goes_with(item: pytest.Item, first: pytest.Function) -> bool:
     return item.path == first.path and item.get_closest_marker("together") is not None
 
 
-def _arguments(item: pytest.Function, world: object) -> dict[str, Any]:
+def _arguments(item: pytest.Function, environment: object) -> dict[str, Any]:
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    return {**parameters, "world": world}
+    return {**parameters, "environment": environment}
 
 
 @pytest.fixture(scope="session")
-def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    """The world that the tests of this worker share."""
+def environment(request: pytest.FixtureRequest) -> Iterator[Environment]:
+    """The environment that the tests of this worker share."""
     worker = worker_name()
-    with World() as shared:
+    with Environment() as shared:
         yield shared
         if request.session.testsfailed:
             shared.keep_logs(log_folder() / f"e2e-{worker}")
@@ -87,13 +87,13 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 
 
 @pytest.fixture
-def own_world(request: pytest.FixtureRequest) -> Iterator[Callable[..., World]]:
-    """Starts a world for this test alone (10 s): for those that break what others share. Takes World's arguments."""
+def own_environment(request: pytest.FixtureRequest) -> Iterator[Callable[..., Environment]]:
+    """Start an environment for one test (10 s) that breaks what others share. Takes the arguments of Environment."""
     with ExitStack() as stack:
-        started: list[World] = []
+        started: list[Environment] = []
 
-        def start(**options: Any) -> World:
-            fresh = stack.enter_context(World(**options))
+        def start(**options: Any) -> Environment:
+            fresh = stack.enter_context(Environment(**options))
             started.append(fresh)
             return fresh
 
@@ -104,8 +104,8 @@ def own_world(request: pytest.FixtureRequest) -> Iterator[Callable[..., World]]:
 
 
 @pytest.fixture
-def scene(request: pytest.FixtureRequest, world: World) -> Iterator[LiveScene]:
+def scenario(request: pytest.FixtureRequest, environment: Environment) -> Iterator[LiveScenario]:
     """A ScheduledMachine that is not created yet, in a namespace with a usable Cluster."""
-    namespace = world.namespace(request.node.name)
-    yield LiveScene(world, namespace)
-    world.delete_namespace(namespace)
+    namespace = environment.namespace(request.node.name)
+    yield LiveScenario(environment, namespace)
+    environment.delete_namespace(namespace)

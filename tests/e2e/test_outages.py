@@ -1,6 +1,6 @@
-"""B2.7, B6.4, B3.4 in a world of their own: taints with the feature gate on; Cluster API down, and then uninstalled.
+"""Taints with the feature gate on, Cluster API down, and Cluster API uninstalled.
 
-One test for three rows, because each needs a world that no other test can share, and the last one ends it.
+One test for three rules, because each needs an environment that no other test can share, and the last one ends it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from controlplane import FAST_GATES
-from support.clusterapi import World
-from support.live import LiveScene
+from support.environment import Environment
+from support.live_scenario import LiveScenario
 from support.machines import taint
 
 TAINT = "example.com/spot"
@@ -20,12 +20,12 @@ TAINT = "example.com/spot"
 @pytest.mark.contract("B2.7", "B3.4", "B6.4")
 @pytest.mark.timeout(300)
 def test_taints_reach_the_node_and_cluster_api_may_go_down_come_back_and_be_uninstalled(
-    own_world: Callable[..., World],
+    own_environment: Callable[..., Environment],
 ) -> None:
-    world = own_world(feature_gates={**FAST_GATES, "MachineTaintPropagation": True})
-    namespace = world.namespace("outage")
-    running, ending, coming = (LiveScene(world, namespace, name) for name in ("running", "ending", "coming"))
-    can_taint = world.core_version == "v1beta2"
+    environment = own_environment(feature_gates={**FAST_GATES, "MachineTaintPropagation": True})
+    namespace = environment.namespace("outage")
+    running, ending, coming = (LiveScenario(environment, namespace, name) for name in ("running", "ending", "coming"))
+    can_taint = environment.core_version == "v1beta2"
     running.create(nodeTaints=[taint(TAINT, value="true"), taint(TAINT, "NoExecute")] if can_taint else [])
     ending.run()
     coming.create(active=False)
@@ -33,35 +33,35 @@ def test_taints_reach_the_node_and_cluster_api_may_go_down_come_back_and_be_unin
     running.wait_ready()
     if can_taint:
         taints_reach_the_node(running)
-    while_its_webhooks_are_down_states_are_held(world, running, ending, coming)
-    world.plane.cluster_api.start()
+    while_its_webhooks_are_down_states_are_held(environment, running, ending, coming)
+    environment.plane.cluster_api.start()
     coming.wait_ready(90)
     ending.wait_phase("Inactive", "ScheduleInactive")
     ending.wait_gone()
-    without_it_machines_are_errors_and_deletions_end(world, running, ending, coming)
+    without_it_machines_are_errors_and_deletions_end(environment, running, ending, coming)
 
 
-def taints_reach_the_node(scene: LiveScene) -> None:
+def taints_reach_the_node(scenario: LiveScenario) -> None:
     def tainted() -> bool:
-        node = scene.node()
+        node = scenario.node()
         assert node is not None
         found = {(t["key"], t.get("value", ""), t["effect"]) for t in node["spec"].get("taints", [])}
         return {(TAINT, "true", "NoSchedule"), (TAINT, "", "NoExecute")} <= found
 
-    scene.until(tainted, what="the Node carries the taints")
+    scenario.until(tainted, what="the Node carries the taints")
     # They are to be there always: what somebody takes off comes back.
-    scene.api.patch("v1", "Node", scene.node_name, None, {"spec": {"taints": []}})
-    scene.until(tainted, what="the Node carries them again")
+    scenario.api.patch("v1", "Node", scenario.node_name, None, {"spec": {"taints": []}})
+    scenario.until(tainted, what="the Node carries them again")
 
 
 def while_its_webhooks_are_down_states_are_held(
-    world: World, running: LiveScene, ending: LiveScene, coming: LiveScene
+    environment: Environment, running: LiveScenario, ending: LiveScenario, coming: LiveScenario
 ) -> None:
     """Nothing here depends on how long it lasts: no waiting time of the contract begins with an outage."""
     before = running.machine()["metadata"]["uid"]
-    world.plane.cluster_api.stop()
+    environment.plane.cluster_api.stop()
     # Nor does a start need the conversion webhook: Machines are read at the version that is stored.
-    world.manager.restart()
+    environment.manager.restart()
     ending.active(False)
     coming.active(True)
     ending.until(lambda: "deletionTimestamp" in ending.machine()["metadata"], what="the deletion is asked for")
@@ -75,16 +75,16 @@ def while_its_webhooks_are_down_states_are_held(
     assert running.machine()["metadata"]["uid"] == before
 
 
-def without_it_machines_are_errors_and_deletions_end(world: World, *scenes: LiveScene) -> None:
-    wanted = scenes[0]
-    world.plane.cluster_api.uninstall()
+def without_it_machines_are_errors_and_deletions_end(environment: Environment, *scenarios: LiveScenario) -> None:
+    wanted = scenarios[0]
+    environment.plane.cluster_api.uninstall()
     # While the definitions go, the message may be about a kind that takes no new objects.
     wanted.wait_message("Cluster API is not installed", 90)
     wanted.wait_phase("Error", "MachineCreationFailed")
     assert wanted.condition("Stalled")["status"] == "True"
     # There can be no children, so nothing holds a deletion.
-    for scene in scenes:
-        scene.delete()
-    for scene in scenes:
-        scene.until(lambda scene=scene: scene.find() is None, what=f"{scene.name} is gone")  # type: ignore[misc]
-    assert world.manager.running
+    for scenario in scenarios:
+        scenario.delete()
+    for scenario in scenarios:
+        scenario.until(lambda scenario=scenario: scenario.find() is None, what=f"{scenario.name} is gone")  # type: ignore[misc]
+    assert environment.manager.running

@@ -8,8 +8,8 @@ import pytest
 
 from controlplane import ApiError
 from fivespot.testing.clusterapi import SIMULATED_EARLIER
-from support.clusterapi import World
-from support.live import LiveScene, seconds_between
+from support.environment import Environment
+from support.live_scenario import LiveScenario, seconds_between
 
 pytestmark = pytest.mark.together
 
@@ -18,56 +18,60 @@ BRAKE = 60.0
 
 
 @pytest.mark.contract("B1.3", "B7.1")
-def test_a_machine_that_somebody_deletes_is_drained_and_replaced_after_a_wait(world: World) -> None:
-    scene = LiveScene(world, world.namespace("deleted"))
-    before = scene.run(script={"delete": "Never"})
-    node = scene.node_name
-    scene.api.delete(*scene.machines, scene.name, scene.namespace)
-    scene.wait_phase("ShuttingDown", "MachineDeleting")
-    scene.wait_message(scene.family.machine.kind)
-    deleted = scene.machine()["metadata"]["deletionTimestamp"]
-    scene.rescript(delete="Succeed")
-    machine = scene.wait_ready(BRAKE, after=before)
+def test_a_machine_that_somebody_deletes_is_drained_and_replaced_after_a_wait(environment: Environment) -> None:
+    scenario = LiveScenario(environment, environment.namespace("deleted"))
+    before = scenario.run(script={"delete": "Never"})
+    node = scenario.node_name
+    scenario.api.delete(*scenario.machines, scenario.name, scenario.namespace)
+    scenario.wait_phase("ShuttingDown", "MachineDeleting")
+    scenario.wait_message(scenario.family.machine.kind)
+    deleted = scenario.machine()["metadata"]["deletionTimestamp"]
+    scenario.rescript(delete="Succeed")
+    machine = scenario.wait_ready(BRAKE, after=before)
     assert seconds_between(deleted, machine["metadata"]["creationTimestamp"]) >= 9, "whole seconds hide one"
-    assert scene.node(node) is None
-    assert scene.status["replacements"]["count"] == 1
-    assert scene.condition("SpotScheduleResolved")["status"] == "True"
+    assert scenario.node(node) is None
+    assert scenario.status["replacements"]["count"] == 1
+    assert scenario.condition("SpotScheduleResolved")["status"] == "True"
 
 
 @pytest.mark.contract("B1.6", "B7.1")
-def test_a_machine_that_vanished_is_told_and_replaced_once_what_it_owned_is_gone(world: World) -> None:
+def test_a_machine_that_vanished_is_told_and_replaced_once_what_it_owned_is_gone(environment: Environment) -> None:
     """Kubernetes collects the bootstrap and infrastructure objects of a Machine that is no more."""
-    scene = LiveScene(world, world.namespace("vanished"))
-    before = scene.run()
-    scene.annotate_machine(**{"cluster.x-k8s.io/paused": ""})
-    scene.until(lambda: scene.machine_condition("Paused").get("status") == "True", what="Cluster API lets go of it")
-    scene.until(partial(_vanish, scene), what="the Machine vanishes")
-    scene.until(lambda: scene.events("MachineLost"), what="the loss is told")
-    scene.wait_ready(BRAKE, after=before)
-    assert scene.status["replacements"]["count"] == 1
-    assert len(scene.present()) == 3
+    scenario = LiveScenario(environment, environment.namespace("vanished"))
+    before = scenario.run()
+    scenario.annotate_machine(**{"cluster.x-k8s.io/paused": ""})
+    scenario.until(
+        lambda: scenario.machine_condition("Paused").get("status") == "True", what="Cluster API lets go of it"
+    )
+    scenario.until(partial(_vanish, scenario), what="the Machine vanishes")
+    scenario.until(lambda: scenario.events("MachineLost"), what="the loss is told")
+    scenario.wait_ready(BRAKE, after=before)
+    assert scenario.status["replacements"]["count"] == 1
+    assert len(scenario.present()) == 3
 
 
 @pytest.mark.contract("B1.6", "B7.1")
-def test_a_machine_whose_objects_vanish_before_it_began_is_made_anew(world: World) -> None:
+def test_a_machine_whose_objects_vanish_before_it_began_is_made_anew(environment: Environment) -> None:
     """Cluster API waits for them for ever, and nobody else would make them again."""
-    scene = LiveScene(world, world.namespace("unbegun"))
-    scene.create(script={"create": "Never"})
-    scene.until(lambda: _phase(scene) == "Provisioning", what="the Machine waits for its infrastructure")
-    before = scene.machine()
-    scene.api.delete(*scene.infrastructure, scene.name, scene.namespace)
-    scene.until(lambda: _uid(scene) not in {"", before["metadata"]["uid"]}, BRAKE, what="another Machine")
-    assert scene.status["replacements"]["count"] == 1
-    scene.rescript(create="Succeed")
-    scene.wait_ready()
+    scenario = LiveScenario(environment, environment.namespace("unbegun"))
+    scenario.create(script={"create": "Never"})
+    scenario.until(lambda: _phase(scenario) == "Provisioning", what="the Machine waits for its infrastructure")
+    before = scenario.machine()
+    scenario.api.delete(*scenario.infrastructure, scenario.name, scenario.namespace)
+    scenario.until(lambda: _uid(scenario) not in {"", before["metadata"]["uid"]}, BRAKE, what="another Machine")
+    assert scenario.status["replacements"]["count"] == 1
+    scenario.rescript(create="Succeed")
+    scenario.wait_ready()
 
 
-def _vanish(scene: LiveScene) -> bool:
+def _vanish(scenario: LiveScenario) -> bool:
     """Delete the Machine while nothing holds it: Cluster API puts its finalizer back, also under a pause."""
     bare = {"metadata": {"finalizers": None}}
-    version = scene.api.patch(*scene.machines, scene.name, scene.namespace, bare)["metadata"]["resourceVersion"]
+    version = scenario.api.patch(*scenario.machines, scenario.name, scenario.namespace, bare)["metadata"][
+        "resourceVersion"
+    ]
     try:
-        scene.api.delete(*scene.machines, scene.name, scene.namespace, version=version)
+        scenario.api.delete(*scenario.machines, scenario.name, scenario.namespace, version=version)
     except ApiError as error:
         if error.status != 409:
             raise
@@ -75,74 +79,78 @@ def _vanish(scene: LiveScene) -> bool:
     return True
 
 
-def _phase(scene: LiveScene) -> str:
-    phase: str = (scene.find_machine() or {}).get("status", {}).get("phase", "")
+def _phase(scenario: LiveScenario) -> str:
+    phase: str = (scenario.find_machine() or {}).get("status", {}).get("phase", "")
     return phase
 
 
-def _uid(scene: LiveScene) -> str:
-    uid: str = (scene.find_machine() or {}).get("metadata", {}).get("uid", "")
+def _uid(scenario: LiveScenario) -> str:
+    uid: str = (scenario.find_machine() or {}).get("metadata", {}).get("uid", "")
     return uid
 
 
 @pytest.mark.contract("B1.9", "B1.13", "B1.20")
-def test_disabling_takes_grace_in_which_nothing_is_touched(world: World) -> None:
-    scene = LiveScene(world, world.namespace("grace"))
-    machine = scene.run(gracefulShutdownTimeout="1h")
-    scene.edit(enabled=False)
-    status = scene.wait_phase("ShuttingDown", "GracePeriodActive")
+def test_disabling_takes_grace_in_which_nothing_is_touched(environment: Environment) -> None:
+    scenario = LiveScenario(environment, environment.namespace("grace"))
+    machine = scenario.run(gracefulShutdownTimeout="1h")
+    scenario.edit(enabled=False)
+    status = scenario.wait_phase("ShuttingDown", "GracePeriodActive")
     assert status["nextCleanup"] > status["shutdownRequestedTime"]
-    scene.edit(enabled=True)
-    scene.wait_phase("Active", "MachineReady")
-    assert scene.machine()["metadata"]["uid"] == machine["metadata"]["uid"]
-    assert "deletionTimestamp" not in scene.machine()["metadata"]
-    scene.edit(enabled=False, gracefulShutdownTimeout="1s")
-    scene.wait_phase("Disabled", "ScheduleDisabled")
-    scene.wait_gone()
+    scenario.edit(enabled=True)
+    scenario.wait_phase("Active", "MachineReady")
+    assert scenario.machine()["metadata"]["uid"] == machine["metadata"]["uid"]
+    assert "deletionTimestamp" not in scenario.machine()["metadata"]
+    scenario.edit(enabled=False, gracefulShutdownTimeout="1s")
+    scenario.wait_phase("Disabled", "ScheduleDisabled")
+    scenario.wait_gone()
 
 
 @pytest.mark.contract("B1.5", "B2.3")
 def test_after_a_change_of_kind_the_next_machine_is_of_the_new_one_and_the_old_leaks_nothing(
-    world: World,
+    environment: Environment,
 ) -> None:
-    scene = LiveScene(world, world.namespace("kinds"), family=world.families[0])
-    if world.family is SIMULATED_EARLIER:
+    scenario = LiveScenario(environment, environment.namespace("kinds"), family=environment.families[0])
+    if environment.family is SIMULATED_EARLIER:
         pytest.skip("this release of Cluster API knows one contract only")
-    before = scene.run()
-    later = LiveScene(world, scene.namespace, family=SIMULATED_EARLIER)
+    before = scenario.run()
+    later = LiveScenario(environment, scenario.namespace, family=SIMULATED_EARLIER)
     body = later.body()["spec"]
-    scene.edit(bootstrapSpec=body["bootstrapSpec"], infrastructureSpec=body["infrastructureSpec"])
-    scene.wait_condition("UpToDate", "False", "TemplateChanged")
-    assert scene.machine()["metadata"]["uid"] == before["metadata"]["uid"], "nothing changes before the next activation"
-    scene.active(False)
-    scene.wait_phase("Inactive")
-    scene.wait_gone()
-    scene.active(True)
+    scenario.edit(bootstrapSpec=body["bootstrapSpec"], infrastructureSpec=body["infrastructureSpec"])
+    scenario.wait_condition("UpToDate", "False", "TemplateChanged")
+    assert scenario.machine()["metadata"]["uid"] == before["metadata"]["uid"], (
+        "nothing changes before the next activation"
+    )
+    scenario.active(False)
+    scenario.wait_phase("Inactive")
+    scenario.wait_gone()
+    scenario.active(True)
     later.wait_ready()
     assert later.condition("UpToDate")["status"] == "True"
     assert len(later.present()) == 3
-    assert scene.present() == ["Machine"], "none of the old kinds"
+    assert scenario.present() == ["Machine"], "none of the old kinds"
 
 
 @pytest.mark.contract("B2.4")
-def test_a_kind_that_cluster_api_would_never_let_go_is_refused_before_anything_is_made(world: World) -> None:
-    scene = LiveScene(world, world.namespace("unlabelled"))
-    unlabelled = {"apiVersion": scene.infrastructure[0], "kind": "UnlabelledMachine", "spec": {}}
-    scene.create(infrastructureSpec=unlabelled)
-    status = scene.wait_phase("Error", "MachineCreationFailed")
+def test_a_kind_that_cluster_api_would_never_let_go_is_refused_before_anything_is_made(
+    environment: Environment,
+) -> None:
+    scenario = LiveScenario(environment, environment.namespace("unlabelled"))
+    unlabelled = {"apiVersion": scenario.infrastructure[0], "kind": "UnlabelledMachine", "spec": {}}
+    scenario.create(infrastructureSpec=unlabelled)
+    status = scenario.wait_phase("Error", "MachineCreationFailed")
     assert "contract label" in status["message"]
-    assert scene.present() == []
-    scene.edit(infrastructureSpec={"kind": scene.infrastructure[1]})
-    scene.wait_ready()
+    assert scenario.present() == []
+    scenario.edit(infrastructureSpec={"kind": scenario.infrastructure[1]})
+    scenario.wait_ready()
 
 
 @pytest.mark.contract("B1.14", "B1.15")
-def test_the_switch_ends_it_and_its_clearing_begins_it_anew(world: World) -> None:
-    scene = LiveScene(world, world.namespace("switch"))
-    before = scene.run()
-    scene.edit(killSwitch=True)
-    scene.wait_phase("Terminated", "KillSwitchActivated")
-    scene.wait_gone()
-    scene.edit(killSwitch=False)
-    scene.wait_ready(after=before)
-    assert "replacements" not in scene.status
+def test_the_switch_ends_it_and_its_clearing_begins_it_anew(environment: Environment) -> None:
+    scenario = LiveScenario(environment, environment.namespace("switch"))
+    before = scenario.run()
+    scenario.edit(killSwitch=True)
+    scenario.wait_phase("Terminated", "KillSwitchActivated")
+    scenario.wait_gone()
+    scenario.edit(killSwitch=False)
+    scenario.wait_ready(after=before)
+    assert "replacements" not in scenario.status

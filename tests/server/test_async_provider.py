@@ -23,8 +23,8 @@ from controlplane.audit import select
 from fivespot.providers.sdk import ApiModel, Context, NoVerdict, Provider, Verdict, build_controller, rbac_manifests
 from fivespot.runtime import Manager, Resource, open_manager
 from support import eventually_async
-from support.outside import Outside, Say, outside
-from support.rights import grant
+from support.http_service import Outside, Say, outside
+from support.rbac import grant
 
 ACCOUNT, HOME = "price-provider", "default"
 USER = f"system:serviceaccount:{HOME}:{ACCOUNT}"

@@ -26,10 +26,10 @@ from fivespot.testing.conformance import (
     check_provider,
     with_provider,
 )
+from harness import ManagerProcess
 from support import make_namespace
-from support.manager import ManagerProcess
-from support.toys import FollowingToy, Running, Toy, following_subject, toy_subject
-from support.wrong_providers import WRONG
+from support.faulty_providers import WRONG
+from support.sample_provider import FollowingToy, Running, Toy, following_subject, toy_subject
 
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 TIMING = Timing(settle=12.0, steady=4.0)

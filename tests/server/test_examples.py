@@ -14,7 +14,7 @@ import yaml
 
 from controlplane import Api, ApiError, ControlPlane
 from support import eventually, make_namespace
-from support.pages import python_files
+from support.doc_pages import python_files
 from support.programs import Program
 
 REPOSITORY = Path(__file__).resolve().parents[2]

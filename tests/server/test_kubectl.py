@@ -12,11 +12,11 @@ import pytest
 
 from controlplane import Api, ControlPlane
 from controlplane.server import KubectlFailed
+from harness import MANIFESTS, ManagerProcess
+from harness.providers import ProviderKind
 from support import eventually
 from support.machines import SCHEDULE, machine, schedule
-from support.manager import MANIFESTS, ManagerProcess
-from support.providers import ProviderKind
-from support.scene import MACHINES, Scene
+from support.scenario import MACHINES, Scenario
 
 EXISTING = MANIFESTS / "examples" / "existing-5spot.yaml"
 ALWAYS = {"daysOfWeek": ["mon-sun"], "hoursOfDay": ["0-23"], "timezone": "Europe/Berlin"}
@@ -25,10 +25,10 @@ Kubectl = Callable[..., str]
 
 
 @pytest.fixture
-def scene(api: Api, namespace: str, manager: ManagerProcess) -> Scene:
+def scenario(api: Api, namespace: str, manager: ManagerProcess) -> Scenario:
     """A namespace with a Cluster, a TimeBasedSpotSchedule ``hours`` that is always active, and the manager running."""
     api.create(schedule("hours", namespace, ALWAYS))
-    return Scene(api, namespace, ProviderKind(api, SCHEDULE[1]))
+    return Scenario(api, namespace, ProviderKind(api, SCHEDULE[1]))
 
 
 @pytest.fixture
@@ -49,20 +49,20 @@ def columns(table: str) -> dict[str, str]:
     return {title: row[start:end].strip() for (title, start), end in zip(titles, ends, strict=True)}
 
 
-def test_get_shows_the_columns_of_the_existing_5_spot_and_more_when_wide(scene: Scene, kubectl: Kubectl) -> None:
-    scene.create()
-    scene.wait_phase("Active", "MachineCreated")
+def test_get_shows_the_columns_of_the_existing_5_spot_and_more_when_wide(scenario: Scenario, kubectl: Kubectl) -> None:
+    scenario.create()
+    scenario.wait_phase("Active", "MachineCreated")
     shown = columns(kubectl("get", "sm"))
     assert list(shown) == ["NAME", "PHASE", "READY", "INSCHEDULE", "ENABLED", "SCHEDULE", "KILLSWITCH", "AGE"]
     assert re.fullmatch(r"\d+s", shown.pop("AGE"))
     assert list(shown.values()) == ["web", "Active", "false", "true", "true", "TimeBasedSpotSchedule", "false"]
-    scene.node_ready()
-    scene.wait_condition("Ready", "True")
+    scenario.node_ready()
+    scenario.wait_condition("Ready", "True")
     assert columns(kubectl("get", "scheduledmachine"))["READY"] == "true"
     wide = columns(kubectl("get", "scheduledmachines", "web", "-o", "wide"))
     assert wide["REASON"] == "MachineReady"
     assert wide["NEXTCLEANUP"] == ""
-    assert wide["MESSAGE"] == scene.status["message"]
+    assert wide["MESSAGE"] == scenario.status["message"]
     plan = columns(kubectl("get", "tbss"))
     assert list(plan) == ["NAME", "ACTIVE", "ENABLED", "TIMEZONE", "NEXTTRANSITION", "AGE"]
     assert (plan["NAME"], plan["ACTIVE"], plan["ENABLED"], plan["TIMEZONE"]) == (
@@ -74,10 +74,10 @@ def test_get_shows_the_columns_of_the_existing_5_spot_and_more_when_wide(scene: 
     assert columns(kubectl("get", "tbss", "-o", "wide"))["REASON"] == "WindowOpen"
 
 
-def test_describe_tells_what_is_and_what_happened(scene: Scene, kubectl: Kubectl) -> None:
-    scene.create()
-    scene.wait_phase("Active", "MachineCreated")
-    eventually(lambda: scene.events("MachineCreated"), what="the event")
+def test_describe_tells_what_is_and_what_happened(scenario: Scenario, kubectl: Kubectl) -> None:
+    scenario.create()
+    scenario.wait_phase("Active", "MachineCreated")
+    eventually(lambda: scenario.events("MachineCreated"), what="the event")
     text = kubectl("describe", "sm", "web")
     for line in (
         r"Phase: +Active",
@@ -146,16 +146,16 @@ def waiter(control_plane: ControlPlane, namespace: str) -> Iterator[Callable[...
 
 
 def test_wait_for_machine_ready_returns_when_the_node_is_ready_and_not_before(
-    scene: Scene, kubectl: Kubectl, waiter: Callable[..., subprocess.Popen[str]]
+    scenario: Scenario, kubectl: Kubectl, waiter: Callable[..., subprocess.Popen[str]]
 ) -> None:
-    scene.create()
-    scene.wait_made()
-    scene.node_ready(ready=False)
-    scene.wait_condition("MachineReady", "False", "NodeNotReady")
+    scenario.create()
+    scenario.wait_made()
+    scenario.node_ready(ready=False)
+    scenario.wait_condition("MachineReady", "False", "NodeNotReady")
     with pytest.raises(KubectlFailed, match="timed out waiting for the condition"):
         kubectl("wait", "--for=condition=MachineReady", "sm/web", "--timeout=1s")
     waiting = waiter("--for=condition=MachineReady", "sm/web", "--timeout=60s")
-    scene.node_ready()
+    scenario.node_ready()
     text, _ = waiting.communicate(timeout=60)
     assert waiting.returncode == 0, text
     assert "scheduledmachine.5spot.finos.org/web condition met" in text
@@ -167,12 +167,12 @@ def test_wait_for_machine_ready_returns_when_the_node_is_ready_and_not_before(
 
 
 def test_apply_on_the_server_as_a_dry_run_judges_and_stores_nothing(
-    scene: Scene, kubectl: Kubectl, namespace: str
+    scenario: Scenario, kubectl: Kubectl, namespace: str
 ) -> None:
     good = json.dumps(machine("web", namespace))
     options = ("apply", "--server-side", "--dry-run=server", "-f", "-")
     assert "scheduledmachine.5spot.finos.org/web serverside-applied (server dry run)" in kubectl(*options, stdin=good)
-    assert scene.find() is None
+    assert scenario.find() is None
     bad = json.dumps(machine("web", namespace, clusterName="-no-", gracefulShutdownTimeout="5 minutes"))
     with pytest.raises(KubectlFailed, match=r"spec\.gracefulShutdownTimeout"):
         kubectl(*options, stdin=bad)
@@ -183,28 +183,28 @@ def test_apply_on_the_server_as_a_dry_run_judges_and_stores_nothing(
 
 
 def test_what_is_applied_again_changes_nothing_that_the_manager_wrote(
-    scene: Scene, kubectl: Kubectl, namespace: str
+    scenario: Scenario, kubectl: Kubectl, namespace: str
 ) -> None:
     """Neither kind of apply takes away finalizer or status, conflicts with them, or sees a difference afterwards."""
     body = json.dumps(machine("web", namespace, gracefulShutdownTimeout="0s"))
     for options in (("--server-side",), ()):
         kubectl("apply", *options, "-f", "-", stdin=body)
-        scene.wait_made()
-        scene.wait_phase("Active", "MachineCreated")
-        before = scene.get()
+        scenario.wait_made()
+        scenario.wait_phase("Active", "MachineCreated")
+        before = scenario.get()
         assert before["metadata"]["finalizers"] == ["5spot.finos.org/scheduledmachine"]
         if options:
             kubectl("apply", *options, "-f", "-", stdin=body)
         else:
             assert "unchanged" in kubectl("apply", *options, "-f", "-", stdin=body)
         assert kubectl("diff", *options, "-f", "-", stdin=body) == ""
-        after = scene.get()
+        after = scenario.get()
         assert after["status"] == before["status"]
         assert after["metadata"]["finalizers"] == before["metadata"]["finalizers"]
         assert after["metadata"]["generation"] == before["metadata"]["generation"]
         # Returns once it is gone, machine and all.
         kubectl("delete", "sm", "web", "--timeout=30s")
-        assert scene.child(MACHINES) is None
+        assert scenario.child(MACHINES) is None
 
 
 def test_manifests_of_the_existing_5_spot_apply_strictly_and_work(
@@ -213,7 +213,7 @@ def test_manifests_of_the_existing_5_spot_apply_strictly_and_work(
     moved = tmp_path / "existing.yaml"
     moved.write_text(EXISTING.read_text().replace("namespace: default", f"namespace: {namespace}"))
     kubectl("apply", "--validate=strict", "-f", str(moved))
-    trading = Scene(api, namespace, ProviderKind(api, SCHEDULE[1]), "trading-worker")
+    trading = Scenario(api, namespace, ProviderKind(api, SCHEDULE[1]), "trading-worker")
     trading.wait_condition("SpotScheduleResolved", "True", "Resolved")
     # Whichever hour it is: outside its schedule it rests, inside it says that its kinds are not installed here.
     kubectl("patch", "tbss", "trading-day", "--type=merge", "-p", '{"spec":{"enabled":false}}')

@@ -20,11 +20,11 @@ import pytest
 from controlplane import ControlPlane, read_crds, select
 from fivespot.cli.options import CONTROLLERS
 from harness import MANAGER_USER, MANIFESTS, SYSTEM_NAMESPACE, ManagerProcess, install
-from harness.waiting import eventually
+from harness.wait import eventually
 from support import make_namespace
 from support.machines import MACHINE, machine, schedule
-from support.observing import said
-from support.scene import MACHINES
+from support.measurements import said
+from support.scenario import MACHINES
 
 LEASE = ("coordination.k8s.io/v1", "Lease", "5spot-leader", SYSTEM_NAMESPACE)
 LEASE_SECONDS = 8

@@ -14,8 +14,8 @@ import pytest
 from controlplane import ControlPlane
 from fivespot.cli.new_provider.project import name_project, write_project
 from fivespot.testing.conformance import RULES
+from harness import ManagerProcess
 from support import eventually, make_namespace
-from support.manager import ManagerProcess
 
 NAMES = name_project("NightShift")
 API_VERSION = "spotschedules.5spot.finos.org/v1alpha1"

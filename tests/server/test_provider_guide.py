@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from controlplane import ControlPlane
-from support.manager import ManagerProcess
-from support.walkthrough import read_page
+from harness import ManagerProcess
+from support.doc_pages import read_page
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "write-a-provider.md"
 SECONDS = 270.0

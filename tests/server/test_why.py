@@ -20,13 +20,13 @@ from fivespot.cli.why.ask import ask
 from fivespot.cli.why.explain import Explanation, Settled
 from fivespot.cli.why.render import render, to_json
 from fivespot.runtime.errors import ConfigError
+from harness import ManagerProcess
+from harness.providers import PROVIDER_GROUP, ProviderKind
 from support import eventually
 from support.machines import MACHINE
-from support.manager import ManagerProcess
-from support.observing import caught_up
-from support.providers import PROVIDER_GROUP, ProviderKind
-from support.refusing import foreign, machine_quota
-from support.scene import BOOTSTRAP, MACHINES, Scene
+from support.measurements import caught_up
+from support.refusals import foreign, machine_quota
+from support.scenario import BOOTSTRAP, MACHINES, Scenario
 
 Json = dict[str, Any]
 Why = Callable[..., Explanation]
@@ -47,20 +47,20 @@ def administrator(control_plane: ControlPlane, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture
-def scene(api: Api, namespace: str, provider: ProviderKind, manager: ManagerProcess) -> Scene:
+def scenario(api: Api, namespace: str, provider: ProviderKind, manager: ManagerProcess) -> Scenario:
     """A namespace with a Cluster, an inactive schedule ``hours``, and the manager running."""
     provider.create(namespace, active=False)
     # Otherwise it may be known without its verdict when the first machine comes, which would be reported.
     caught_up(manager, api.get(provider.api_version, provider.kind, "hours", namespace))
-    return Scene(api, namespace, provider)
+    return Scenario(api, namespace, provider)
 
 
 @pytest.fixture
-def why(scene: Scene, administrator: Path) -> Why:
-    """What `fivespot why` finds of the machine of the scene, by default as the administrator."""
+def why(scenario: Scenario, administrator: Path) -> Why:
+    """What `fivespot why` finds of the machine of the scenario, by default as the administrator."""
 
     def look(kubeconfig: Path | None = None) -> Explanation:
-        found = asyncio.run(ask(f"{scene.namespace}/{scene.name}", str(kubeconfig or administrator)))
+        found = asyncio.run(ask(f"{scenario.namespace}/{scenario.name}", str(kubeconfig or administrator)))
         text = click.unstyle(render(found))
         assert text.splitlines()[0]
         assert SECRET not in text
@@ -82,101 +82,101 @@ def commands(found: Explanation) -> str:
     return "\n".join(remedy.command for remedy in found.remedies)
 
 
-def agrees(scene: Scene, found: Explanation) -> None:
+def agrees(scenario: Scenario, found: Explanation) -> None:
     """What it says is what the controller reports: the same code judged the same world."""
-    status = scene.status
+    status = scenario.status
     [ready] = [condition for condition in status["conditions"] if condition["type"] == "Ready"]
     assert (found.phase, found.reason, found.message) == (status["phase"], ready["reason"], status["message"])
     assert (found.settled is Settled.AS_WANTED) is (ready["status"] == "True")
     assert found.reported is None
 
 
-def test_a_machine_from_down_over_up_to_the_end_of_its_grace(scene: Scene, why: Why) -> None:
+def test_a_machine_from_down_over_up_to_the_end_of_its_grace(scenario: Scenario, why: Why) -> None:
     ends = in_hours(2)
-    scene.provider.status(scene.namespace, nextTransitionTime=ends)
-    scene.create(gracefulShutdownTimeout="1h")
-    scene.wait_phase("Inactive", "ScheduleInactive")
+    scenario.provider.status(scenario.namespace, nextTransitionTime=ends)
+    scenario.create(gracefulShutdownTimeout="1h")
+    scenario.wait_phase("Inactive", "ScheduleInactive")
     found = why()
-    agrees(scene, found)
-    assert found.headline == f"{scene.namespace}/web is as wanted: down, outside the schedule"
+    agrees(scenario, found)
+    assert found.headline == f"{scenario.namespace}/web is as wanted: down, outside the schedule"
     assert (found.up, found.decided_by, decider(found)) == (False, "ScheduleInactive", "WhyPlayed/hours")
     [begins] = found.next
     assert begins.at == datetime.fromisoformat(ends)
     assert begins.what == "WhyPlayed/hours begins: the machine is created"
 
-    scene.active(True)
-    scene.wait_phase("Active", "MachineCreated")
+    scenario.active(True)
+    scenario.wait_phase("Active", "MachineCreated")
     found = why()
-    agrees(scene, found)
-    assert found.headline == f"{scene.namespace}/web is on the way up: waiting for the machine's node to be ready"
-    assert f"kubectl -n {scene.namespace} describe machines.cluster.x-k8s.io web" in commands(found)
+    agrees(scenario, found)
+    assert found.headline == f"{scenario.namespace}/web is on the way up: waiting for the machine's node to be ready"
+    assert f"kubectl -n {scenario.namespace} describe machines.cluster.x-k8s.io web" in commands(found)
 
-    scene.node_ready()
-    scene.wait_phase("Active", "MachineReady")
+    scenario.node_ready()
+    scenario.wait_phase("Active", "MachineReady")
     found = why()
-    agrees(scene, found)
-    assert found.headline == f"{scene.namespace}/web is as wanted: up, and its node node-1 is ready"
+    agrees(scenario, found)
+    assert found.headline == f"{scenario.namespace}/web is as wanted: up, and its node node-1 is ready"
     assert (found.up, found.due, found.remedies) == (True, (), ())
     assert [entry.what for entry in found.next] == [
         "WhyPlayed/hours ends: the machine is kept for 3600 s (gracefulShutdownTimeout), then drained and deleted"
     ]
 
-    scene.active(False)
-    status = scene.wait_phase("ShuttingDown", "GracePeriodActive")
+    scenario.active(False)
+    status = scenario.wait_phase("ShuttingDown", "GracePeriodActive")
     found = why()
-    agrees(scene, found)
+    agrees(scenario, found)
     assert f"is kept until {status['nextCleanup']}" in found.headline
     assert found.next[0].at == datetime.fromisoformat(status["nextCleanup"])
-    scene.provider.status(scene.namespace, nextTransitionTime=in_hours(0.5))
+    scenario.provider.status(scenario.namespace, nextTransitionTime=in_hours(0.5))
     assert "begins again before the grace period ends: the machine then stays as it is" in why().next[1].what
 
 
-def test_a_schedule_without_a_verdict_in_each_of_its_four_ways(scene: Scene, why: Why) -> None:
-    scene.create(gracefulShutdownTimeout="1h")
-    scene.active(True)
-    scene.wait_phase("Active", "MachineCreated")
-    scene.node_ready()
-    scene.wait_phase("Active", "MachineReady")
+def test_a_schedule_without_a_verdict_in_each_of_its_four_ways(scenario: Scenario, why: Why) -> None:
+    scenario.create(gracefulShutdownTimeout="1h")
+    scenario.active(True)
+    scenario.wait_phase("Active", "MachineCreated")
+    scenario.node_ready()
+    scenario.wait_phase("Active", "MachineReady")
 
-    scene.provider.ready(scene.namespace, ready="False", reason="Odd", message="the source is away")
-    scene.wait_condition("Ready", "False", "ProviderNotReady")
+    scenario.provider.ready(scenario.namespace, ready="False", reason="Odd", message="the source is away")
+    scenario.wait_condition("Ready", "False", "ProviderNotReady")
     found = why()
-    agrees(scene, found)
+    agrees(scenario, found)
     assert "is up, and its schedule gives no verdict; the last verdict is held (up)" in found.headline
     assert "Odd: the source is away" in found.headline
     assert (found.schedule.resolved, found.up) == (False, True)
-    assert f"kubectl -n {scene.namespace} describe whyplayeds.{PROVIDER_GROUP} hours" in commands(found)
+    assert f"kubectl -n {scenario.namespace} describe whyplayeds.{PROVIDER_GROUP} hours" in commands(found)
 
-    scene.provider.status(scene.namespace, active=None, conditions=None)
-    scene.wait_condition("Ready", "False", "StatusActiveMissing")
+    scenario.provider.status(scenario.namespace, active=None, conditions=None)
+    scenario.wait_condition("Ready", "False", "StatusActiveMissing")
     found = why()
-    agrees(scene, found)
+    agrees(scenario, found)
     assert "has no verdict: its controller does not run, or fails" in found.remedies[0].problem
 
-    scene.edit(schedule={"name": "gone"})
-    scene.wait_condition("Ready", "False", "ProviderNotFound")
+    scenario.edit(schedule={"name": "gone"})
+    scenario.wait_condition("Ready", "False", "ProviderNotFound")
     found = why()
-    agrees(scene, found)
+    agrees(scenario, found)
     assert "there never was a verdict" in found.headline
     assert [entry.state for entry in found.precedence][-1] == "no verdict, and never was one: not active"
-    assert f"kubectl -n {scene.namespace} get whyplayeds.{PROVIDER_GROUP}" in commands(found)
+    assert f"kubectl -n {scenario.namespace} get whyplayeds.{PROVIDER_GROUP}" in commands(found)
 
-    scene.edit(schedule={"kind": "NotInstalled"})
-    scene.wait_condition("Ready", "False", "ProviderCRDNotInstalled")
+    scenario.edit(schedule={"kind": "NotInstalled"})
+    scenario.wait_condition("Ready", "False", "ProviderCRDNotInstalled")
     found = why()
-    agrees(scene, found)
+    agrees(scenario, found)
     assert "install the provider, or correct spec.schedule.kind" in found.headline
     assert f"kubectl api-resources --api-group={PROVIDER_GROUP}" in commands(found)
 
 
-def test_who_decides_before_the_schedule(scene: Scene, why: Why) -> None:
-    scene.create()
-    scene.active(True)
-    scene.wait_phase("Active", "MachineCreated")
-    scene.edit(enabled=False)
-    scene.wait_phase("Disabled", "ScheduleDisabled")
+def test_who_decides_before_the_schedule(scenario: Scenario, why: Why) -> None:
+    scenario.create()
+    scenario.active(True)
+    scenario.wait_phase("Active", "MachineCreated")
+    scenario.edit(enabled=False)
+    scenario.wait_phase("Disabled", "ScheduleDisabled")
     found = why()
-    agrees(scene, found)
+    agrees(scenario, found)
     assert (decider(found), found.settled, found.because) == (
         "spec.enabled",
         Settled.AS_WANTED,
@@ -184,102 +184,102 @@ def test_who_decides_before_the_schedule(scene: Scene, why: Why) -> None:
     )
     [remedy] = found.remedies
     assert remedy.command == (
-        f'kubectl -n {scene.namespace} patch scheduledmachines web --type=merge -p \'{{"spec":{{"enabled":true}}}}\''
+        f'kubectl -n {scenario.namespace} patch scheduledmachines web --type=merge -p \'{{"spec":{{"enabled":true}}}}\''
     )
-    scene.edit(enabled=True, killSwitch=True)
-    scene.wait_phase("Terminated", "KillSwitchActivated")
+    scenario.edit(enabled=True, killSwitch=True)
+    scenario.wait_phase("Terminated", "KillSwitchActivated")
     found = why()
-    agrees(scene, found)
+    agrees(scenario, found)
     assert decider(found) == "spec.killSwitch"
     assert found.headline == (
-        f"{scene.namespace}/web is as wanted: down, the kill switch is on; clear it to let the schedule decide again"
+        f"{scenario.namespace}/web is as wanted: down, the kill switch is on; clear it to let the schedule decide again"
     )
     assert '{"spec":{"killSwitch":false}}' in commands(found)
     # The schedule's next change would change nothing.
-    scene.provider.status(scene.namespace, nextTransitionTime=in_hours(1))
+    scenario.provider.status(scenario.namespace, nextTransitionTime=in_hours(1))
     assert why().next == ()
 
 
-def test_what_is_in_the_way_of_a_machine(scene: Scene, why: Why) -> None:
-    theirs = scene.api.create(foreign(BOOTSTRAP, scene.namespace))
-    scene.create(clusterName="nowhere")
-    scene.active(True)
-    scene.wait_phase("Pending", "ClusterNotFound")
+def test_what_is_in_the_way_of_a_machine(scenario: Scenario, why: Why) -> None:
+    theirs = scenario.api.create(foreign(BOOTSTRAP, scenario.namespace))
+    scenario.create(clusterName="nowhere")
+    scenario.active(True)
+    scenario.wait_phase("Pending", "ClusterNotFound")
     found = why()
-    agrees(scene, found)
-    assert f"Cluster {scene.namespace}/nowhere does not exist" in found.headline
-    assert f"kubectl -n {scene.namespace} get clusters.cluster.x-k8s.io" in commands(found)
-    scene.delete()
-    eventually(lambda: scene.find() is None, what="it is gone")
+    agrees(scenario, found)
+    assert f"Cluster {scenario.namespace}/nowhere does not exist" in found.headline
+    assert f"kubectl -n {scenario.namespace} get clusters.cluster.x-k8s.io" in commands(found)
+    scenario.delete()
+    eventually(lambda: scenario.find() is None, what="it is gone")
 
-    scene.create()
-    scene.wait_phase("Error", "MachineCreationFailed")
+    scenario.create()
+    scenario.wait_phase("Error", "MachineCreationFailed")
     found = why()
-    agrees(scene, found)
+    agrees(scenario, found)
     assert "is stuck on the way up: StandInBootstrap" in found.headline
-    assert f"kubectl -n {scene.namespace} get standinbootstraps.bootstrap.cluster.x-k8s.io web -o yaml" in commands(
+    assert f"kubectl -n {scenario.namespace} get standinbootstraps.bootstrap.cluster.x-k8s.io web -o yaml" in commands(
         found
     )
     assert theirs["metadata"]["name"] == "web"
 
-    machine_quota(scene.api, scene.namespace, 0)
-    scene.api.delete(*BOOTSTRAP, "web", scene.namespace)
-    eventually(lambda: "exceeded quota" in scene.status["message"], what="the quota is in the way now")
+    machine_quota(scenario.api, scenario.namespace, 0)
+    scenario.api.delete(*BOOTSTRAP, "web", scenario.namespace)
+    eventually(lambda: "exceeded quota" in scenario.status["message"], what="the quota is in the way now")
     found = why()
-    agrees(scene, found)
+    agrees(scenario, found)
     assert "exceeded quota: machines" in found.headline
-    assert f"kubectl -n {scene.namespace} describe resourcequota" in commands(found)
+    assert f"kubectl -n {scenario.namespace} describe resourcequota" in commands(found)
     assert found.next[0].what.startswith("tried again within 5 min")
 
 
-def test_a_pause_holds_what_is_due(scene: Scene, why: Why) -> None:
-    scene.create()
-    scene.wait_phase("Inactive", "ScheduleInactive")
-    scene.api.patch("cluster.x-k8s.io/v1beta2", "Cluster", "prod", scene.namespace, {"spec": {"paused": True}})
+def test_a_pause_holds_what_is_due(scenario: Scenario, why: Why) -> None:
+    scenario.create()
+    scenario.wait_phase("Inactive", "ScheduleInactive")
+    scenario.api.patch("cluster.x-k8s.io/v1beta2", "Cluster", "prod", scenario.namespace, {"spec": {"paused": True}})
     # Should the manager hear of the schedule first, there would be a machine.
-    scene.wait_condition("Paused", "True")
-    scene.active(True)
-    scene.wait_phase("Pending", "Paused")
+    scenario.wait_condition("Paused", "True")
+    scenario.active(True)
+    scenario.wait_phase("Pending", "Paused")
     found = why()
-    agrees(scene, found)
+    agrees(scenario, found)
     assert "paused: acting waits until it is resumed" in found.headline
     assert ("Paused", "Cluster prod is paused") in [(said.type, said.message) for said in found.also]
-    assert f"kubectl -n {scene.namespace} patch clusters.cluster.x-k8s.io prod" in commands(found)
+    assert f"kubectl -n {scenario.namespace} patch clusters.cluster.x-k8s.io prod" in commands(found)
     assert [rung.state for rung in found.precedence if rung.name == "Cluster prod"] == ["is paused"]
 
 
-def test_a_lost_machine_waits_for_its_replacement(scene: Scene, why: Why) -> None:
-    scene.create()
-    scene.active(True)
-    scene.wait_phase("Active", "MachineCreated")
+def test_a_lost_machine_waits_for_its_replacement(scenario: Scenario, why: Why) -> None:
+    scenario.create()
+    scenario.active(True)
+    scenario.wait_phase("Active", "MachineCreated")
     # As if others had been lost: the wait then is 80 s, long enough to be looked at on a busy machine.
     earlier = {"count": 3, "lastTime": in_hours(0), "uid": "of-an-earlier-machine"}
-    scene.api.patch_status(*MACHINE, "web", scene.namespace, {"replacements": earlier})
-    scene.api.delete(*MACHINES, "web", scene.namespace)
-    scene.wait_phase("Pending", "ReplacementDelayed")
+    scenario.api.patch_status(*MACHINE, "web", scenario.namespace, {"replacements": earlier})
+    scenario.api.delete(*MACHINES, "web", scenario.namespace)
+    scenario.wait_phase("Pending", "ReplacementDelayed")
     found = why()
-    agrees(scene, found)
+    agrees(scenario, found)
     assert "replacement 4 is created at" in found.headline
     [due] = [entry.at for entry in found.next if entry.what == "replacement 4 is created"]
     assert due is not None
     assert timedelta(0) < due - found.at <= timedelta(seconds=81)
-    assert f"kubectl -n {scene.namespace} events --for ScheduledMachine/web" in commands(found)
+    assert f"kubectl -n {scenario.namespace} events --for ScheduledMachine/web" in commands(found)
 
 
-def test_a_deletion_tells_what_it_waits_for(scene: Scene, why: Why) -> None:
-    scene.create()
-    scene.active(True)
-    scene.wait_phase("Active", "MachineCreated")
-    scene.hold_machine()
-    scene.delete()
-    scene.wait_phase("ShuttingDown", "NodeDraining")
+def test_a_deletion_tells_what_it_waits_for(scenario: Scenario, why: Why) -> None:
+    scenario.create()
+    scenario.active(True)
+    scenario.wait_phase("Active", "MachineCreated")
+    scenario.hold_machine()
+    scenario.delete()
+    scenario.wait_phase("ShuttingDown", "NodeDraining")
     found = why()
-    assert found.headline.startswith(f"{scene.namespace}/web is being deleted: the machine is drained and deleted")
+    assert found.headline.startswith(f"{scenario.namespace}/web is being deleted: the machine is drained and deleted")
     assert (found.decided_by, decider(found)) == ("Deletion", "deletion of the ScheduledMachine")
     assert found.settled is Settled.NOT_AS_WANTED
-    scene.let_machine_go()
-    eventually(lambda: scene.find() is None, what="it is gone")
-    with pytest.raises(ConfigError, match=f"there is no ScheduledMachine web in namespace {scene.namespace}"):
+    scenario.let_machine_go()
+    eventually(lambda: scenario.find() is None, what="it is gone")
+    with pytest.raises(ConfigError, match=f"there is no ScheduledMachine web in namespace {scenario.namespace}"):
         why()
 
 
@@ -317,17 +317,17 @@ CHILDREN = (("bootstrap.cluster.x-k8s.io", "*"), ("infrastructure.cluster.x-k8s.
 
 
 def test_the_rights_of_a_person_in_one_namespace_are_enough(
-    scene: Scene, why: Why, control_plane: ControlPlane, tmp_path: Path
+    scenario: Scenario, why: Why, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    scene.create()
-    scene.active(True)
-    scene.wait_phase("Active", "MachineCreated")
-    scene.node_ready()
-    scene.wait_phase("Active", "MachineReady")
+    scenario.create()
+    scenario.active(True)
+    scenario.wait_phase("Active", "MachineCreated")
+    scenario.node_ready()
+    scenario.wait_phase("Active", "MachineReady")
     mark = control_plane.audit_log.mark()
-    reader = person(control_plane, scene.namespace, tmp_path, "whole", OWN, CAPI, *CHILDREN, SCHEDULES)
+    reader = person(control_plane, scenario.namespace, tmp_path, "whole", OWN, CAPI, *CHILDREN, SCHEDULES)
     found = why(reader)
-    agrees(scene, found)
+    agrees(scenario, found)
     assert found.settled is Settled.AS_WANTED
     # Definitions of kinds belong to no namespace: what is served is known all the same.
     assert {unread.resource for unread in found.unread} == {"customresourcedefinitions.apiextensions.k8s.io"}
@@ -335,22 +335,22 @@ def test_the_rights_of_a_person_in_one_namespace_are_enough(
     verbs = {
         event["verb"]
         for event in control_plane.audit(since=mark)
-        if event["user"]["username"] == user_of(scene.namespace, "whole")
+        if event["user"]["username"] == user_of(scenario.namespace, "whole")
     }
     assert verbs == {"get"}, "it reads, and nothing else"
 
-    reader = person(control_plane, scene.namespace, tmp_path, "blind", OWN, CAPI)
+    reader = person(control_plane, scenario.namespace, tmp_path, "blind", OWN, CAPI)
     found = why(reader)
     assert found.settled is Settled.CANNOT_TELL
-    assert found.headline.startswith(f"cannot tell whether {scene.namespace}/web is as wanted: ")
+    assert found.headline.startswith(f"cannot tell whether {scenario.namespace}/web is as wanted: ")
     assert (found.up, found.schedule.resolved) == (None, None)
-    assert f"kubectl auth can-i get whyplayeds.{PROVIDER_GROUP} -n {scene.namespace}" in commands(found)
+    assert f"kubectl auth can-i get whyplayeds.{PROVIDER_GROUP} -n {scenario.namespace}" in commands(found)
     assert found.reported is not None
     assert "the machine is up and its node is ready" in found.reported.message, "what the controller last said helps"
 
-    reader = person(control_plane, scene.namespace, tmp_path, "narrow", OWN, SCHEDULES)
+    reader = person(control_plane, scenario.namespace, tmp_path, "narrow", OWN, SCHEDULES)
     assert why(reader).settled is Settled.CANNOT_TELL
-    reader = person(control_plane, scene.namespace, tmp_path, "stranger", SCHEDULES)
+    reader = person(control_plane, scenario.namespace, tmp_path, "stranger", SCHEDULES)
     with pytest.raises(
         ConfigError, match=r"you may not read ScheduledMachine .*kubectl auth can-i get scheduledmachines"
     ):
@@ -358,9 +358,9 @@ def test_the_rights_of_a_person_in_one_namespace_are_enough(
 
 
 @pytest.mark.contract("B4.8")
-def test_nothing_of_an_embedded_spec_is_told(scene: Scene, why: Why) -> None:
+def test_nothing_of_an_embedded_spec_is_told(scenario: Scenario, why: Why) -> None:
     secret = {"token": f"{SECRET}-token", "files": [{"content": f"password={SECRET}"}]}
-    scene.create(
+    scenario.create(
         bootstrapSpec={
             "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta1",
             "kind": "StandInBootstrap",
@@ -372,10 +372,10 @@ def test_nothing_of_an_embedded_spec_is_told(scene: Scene, why: Why) -> None:
             "spec": {"userData": SECRET},
         },
     )
-    scene.active(True)
-    scene.wait_phase("Error", "MachineCreationFailed")
+    scenario.active(True)
+    scenario.wait_phase("Error", "MachineCreationFailed")
     found = why()
-    agrees(scene, found)
+    agrees(scenario, found)
     assert "kubectl api-resources --api-group=infrastructure.cluster.x-k8s.io" in commands(found)
     assert SECRET not in json.dumps(to_json(found))
 
@@ -384,11 +384,11 @@ def test_nothing_of_an_embedded_spec_is_told(scene: Scene, why: Why) -> None:
 
 
 def test_the_command_connects_by_the_context_and_tells_by_its_exit_code(
-    scene: Scene, control_plane: ControlPlane, tmp_path: Path
+    scenario: Scenario, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    scene.create()
-    scene.wait_phase("Inactive", "ScheduleInactive")
-    kubeconfig = control_plane.kubeconfig(tmp_path / "local", namespace=scene.namespace)
+    scenario.create()
+    scenario.wait_phase("Inactive", "ScheduleInactive")
+    kubeconfig = control_plane.kubeconfig(tmp_path / "local", namespace=scenario.namespace)
     done = subprocess.run(
         [sys.executable, "-m", "fivespot.cli", "why", "web"],
         capture_output=True,
@@ -399,7 +399,7 @@ def test_the_command_connects_by_the_context_and_tells_by_its_exit_code(
     )
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[:2] == [f"{scene.namespace}/web is as wanted: down, outside the schedule", ""]
+    assert lines[:2] == [f"{scenario.namespace}/web is as wanted: down, outside the schedule", ""]
     labels = [line.split("  ")[0] for line in lines[2:] if line[0] != " "]
     assert labels == ["Wanted", "Decided by", "Schedule", "State"]
     assert "\x1b" not in done.stdout

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.pages import python_files
+from support.doc_pages import python_files
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
 SETTINGS = """\

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane import Api
+from harness.wait import eventually
 
-from .refusing import foreign
-from .scene import BOOTSTRAP, INFRASTRUCTURE, MACHINES, Scene
-from .waiting import eventually
+from .refusals import foreign
+from .scenario import BOOTSTRAP, INFRASTRUCTURE, MACHINES, Scenario
 
 Json = dict[str, Any]
 
@@ -73,11 +73,11 @@ def controller_reference(owner: Json) -> Json:
     }
 
 
-def adopt(scene: Scene) -> None:
+def adopt(scenario: Scenario) -> None:
     """What Cluster API does with the objects that a new Machine refers to."""
-    metadata = {"ownerReferences": [controller_reference(scene.machine())]}
+    metadata = {"ownerReferences": [controller_reference(scenario.machine())]}
     for kind in (BOOTSTRAP, INFRASTRUCTURE):
-        scene.api.patch(*kind, scene.name, scene.namespace, {"metadata": metadata})
+        scenario.api.patch(*kind, scenario.name, scenario.namespace, {"metadata": metadata})
 
 
 def let_deleting_machines_go(api: Api, namespace: str) -> None:
@@ -88,27 +88,27 @@ def let_deleting_machines_go(api: Api, namespace: str) -> None:
             api.patch(*MACHINES, metadata["name"], namespace, {"metadata": {"finalizers": None}})
 
 
-def wait_read(scene: Scene, kind: tuple[str, str]) -> None:
+def wait_read(scenario: Scenario, kind: tuple[str, str]) -> None:
     """Wait until the manager has read all that there is of a kind of children by now.
 
     A watch tells in order. What another ScheduledMachine does not want, made after the rest, goes once it is read too.
     """
-    witness = Scene(scene.api, scene.namespace, scene.provider, "witness")
+    witness = Scenario(scenario.api, scenario.namespace, scenario.provider, "witness")
     witness.create(enabled=False)
     witness.wait_phase("Disabled")
     owner = witness.get()
     ours: Json = {"annotations": {UID: owner["metadata"]["uid"]}}
     if kind == MACHINES:
         ours = {"ownerReferences": [controller_reference(owner)]}
-    scene.api.create(foreign(kind, scene.namespace, witness.name, **ours))
+    scenario.api.create(foreign(kind, scenario.namespace, witness.name, **ours))
     eventually(lambda: witness.child(kind) is None, what=f"all there is of {kind} is read")
 
 
-def wait_present(scene: Scene, *kinds: tuple[str, str]) -> None:
+def wait_present(scenario: Scenario, *kinds: tuple[str, str]) -> None:
     """Wait until an object of each of these kinds exists under the name."""
-    eventually(lambda: all(scene.child(kind) is not None for kind in kinds), what=f"{kinds} exist")
+    eventually(lambda: all(scenario.child(kind) is not None for kind in kinds), what=f"{kinds} exist")
 
 
-def wait_absent(scene: Scene, *kinds: tuple[str, str], timeout: float = 15) -> None:
+def wait_absent(scenario: Scenario, *kinds: tuple[str, str], timeout: float = 15) -> None:
     """Wait until none of these kinds has an object under the name."""
-    eventually(lambda: all(scene.child(kind) is None for kind in kinds), timeout, what=f"{kinds} are gone")
+    eventually(lambda: all(scenario.child(kind) is None for kind in kinds), timeout, what=f"{kinds} are gone")

@@ -15,10 +15,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 from controlplane import ControlPlane
+from harness import MANAGER_USER
+from harness.wait import eventually
 
 from .cluster import unique_name
-from .manager import MANAGER_USER
-from .waiting import eventually
 
 Json = dict[str, Any]
 

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
 from controlplane import ControlPlane
-
-from .manager import SERVICE_ACCOUNT, SYSTEM_NAMESPACE
-from .waiting import eventually
+from harness import SERVICE_ACCOUNT, SYSTEM_NAMESPACE
+from harness.wait import eventually
 
 T = TypeVar("T")
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from controlplane import ControlPlane
-
-from .waiting import eventually
+from harness.wait import eventually
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MANIFESTS = REPOSITORY / "manifests"

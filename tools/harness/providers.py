@@ -7,8 +7,7 @@ from typing import Any
 
 from controlplane import Api
 from controlplane.crds import is_established
-
-from .waiting import eventually
+from harness.wait import eventually
 
 PROVIDER_GROUP = "spotschedules.5spot.finos.org"
 _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")

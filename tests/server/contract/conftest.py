@@ -9,14 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-import harness.waiting
-import support.observing
+import harness.wait
+import support.measurements
 from controlplane import Api, ControlPlane
-from support.embedded import EmbeddedManager, EmbeddedPlane, on_virtual_time
-from support.manager import ManagerProcess
-from support.observing import caught_up
-from support.providers import ProviderKind
-from support.scene import Scene
+from harness import ManagerProcess
+from harness.providers import ProviderKind
+from support.embedded import EmbeddedControlPlane, EmbeddedManager, on_virtual_time
+from support.measurements import caught_up
+from support.scenario import Scenario
 
 Start = Callable[..., ControlPlane]
 
@@ -27,7 +27,7 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     if not embedded(request):
         yield request.getfixturevalue("control_plane")
         return
-    plane = EmbeddedPlane()
+    plane = EmbeddedControlPlane()
     yield cast("ControlPlane", plane)
     plane.stop()
 
@@ -38,7 +38,7 @@ def manager(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Iter
     if not embedded(request):
         yield request.getfixturevalue("manager")
         return
-    with EmbeddedManager(cast("EmbeddedPlane", control_plane)) as running:
+    with EmbeddedManager(cast("EmbeddedControlPlane", control_plane)) as running:
         yield cast("ManagerProcess", running)
 
 
@@ -58,10 +58,10 @@ def starting(request: pytest.FixtureRequest, overridden: str) -> Iterator[Start]
     if not embedded(request):
         yield request.getfixturevalue(overridden)
         return
-    started: list[EmbeddedPlane] = []
+    started: list[EmbeddedControlPlane] = []
 
     def start(**options: Any) -> ControlPlane:
-        started.append(EmbeddedPlane(**options))
+        started.append(EmbeddedControlPlane(**options))
         return cast("ControlPlane", started[-1])
 
     yield start
@@ -74,10 +74,10 @@ def _virtual_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     """Has the test wait on the clock of the server in memory, where it runs on that."""
     if not embedded(request):
         return
-    on_virtual_time(monkeypatch, request.module, harness.waiting, support.observing)
+    on_virtual_time(monkeypatch, request.module, harness.wait, support.measurements)
     values = (request.getfixturevalue(name) for name in ("plane", "control_plane") if name in request.fixturenames)
     for plane in values:
-        if isinstance(plane, EmbeddedPlane):
+        if isinstance(plane, EmbeddedControlPlane):
             plane.enter()
             break
 
@@ -112,9 +112,9 @@ def own_provider(api: Api) -> Iterator[Callable[..., ProviderKind]]:
 
 
 @pytest.fixture
-def scene(api: Api, namespace: str, provider: ProviderKind, manager: ManagerProcess) -> Scene:
+def scenario(api: Api, namespace: str, provider: ProviderKind, manager: ManagerProcess) -> Scenario:
     """A namespace with a Cluster, an object ``hours`` of the played provider (inactive), and the manager running."""
     provider.create(namespace, active=False)
     # Otherwise it may be known without its verdict when the first machine comes, which would be reported.
     caught_up(manager, api.get(provider.api_version, provider.kind, "hours", namespace))
-    return Scene(api, namespace, provider)
+    return Scenario(api, namespace, provider)

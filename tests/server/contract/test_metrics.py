@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from controlplane import Api
+from harness import ManagerProcess
 from support import eventually
 from support.machines import SCHEDULE, schedule
-from support.manager import ManagerProcess
-from support.observing import total
-from support.scene import Scene
+from support.measurements import total
+from support.scenario import Scenario
 
 QUEUE = {"name": "scheduledmachine", "controller": "scheduledmachine"}
 COUNTED = {
@@ -39,17 +39,17 @@ PRESENT = {
 """Shown by a manager whatever happens; the value of a series that belongs to this test, where it is certain."""
 
 
-def test_a_machines_life_moves_the_metrics_that_tell_of_it(scene: Scene, manager: ManagerProcess) -> None:
+def test_a_machines_life_moves_the_metrics_that_tell_of_it(scenario: Scenario, manager: ManagerProcess) -> None:
     before = manager.metrics()
-    scene.create()
-    scene.wait_phase("Inactive")
-    scene.active(True)
-    scene.wait_made()
-    scene.wait_phase("Active")
+    scenario.create()
+    scenario.wait_phase("Inactive")
+    scenario.active(True)
+    scenario.wait_made()
+    scenario.wait_phase("Active")
     up = eventually(lambda: showing(manager, "Active"), what="the manager has seen what it wrote")
     kills = "fivespot_kill_switch_activations_total"
-    scene.edit(killSwitch=True)
-    scene.wait_phase("Terminated")
+    scenario.edit(killSwitch=True)
+    scenario.wait_phase("Terminated")
 
     def killed() -> dict[str, float]:
         samples = showing(manager, "Terminated")
@@ -63,17 +63,17 @@ def test_a_machines_life_moves_the_metrics_that_tell_of_it(scene: Scene, manager
     assert total(after, kills) - total(up, kills) == 1, "once, however often it is reported"
     for result in ("active", "inactive"):
         evaluated = {"fivespot_schedule_evaluations_total": {"result": result}}
-        evaluated["fivespot_spot_schedule_resolutions_total"] = {"namespace": scene.namespace, "result": result}
+        evaluated["fivespot_spot_schedule_resolutions_total"] = {"namespace": scenario.namespace, "result": result}
         for name, labels in evaluated.items():
             assert total(up, name, **labels) > total(before, name, **labels), (name, labels)
-    assert total(after, "fivespot_spot_schedule_transitions_total", namespace=scene.namespace) == 1
+    assert total(after, "fivespot_spot_schedule_transitions_total", namespace=scenario.namespace) == 1
 
     assert total(up, "fivespot_machines_active") == total(up, "fivespot_machines_by_phase", phase="Active") >= 1
     assert total(after, "fivespot_machines_by_phase", phase="Terminated") >= 1
     shown = {name: [value for series, value in after.items() if series.partition("{")[0] == name] for name in PRESENT}
     assert {name for name, values in shown.items() if not values and PRESENT[name] is not None} == set()
     assert all(set(values) >= {wanted} for name, values in shown.items() if (wanted := PRESENT[name]) is not None)
-    assert not [series for series in after if "_created" in series or f'name="{scene.name}"' in series]
+    assert not [series for series in after if "_created" in series or f'name="{scenario.name}"' in series]
 
 
 def showing(manager: ManagerProcess, phase: str) -> dict[str, float]:

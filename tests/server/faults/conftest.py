@@ -8,7 +8,7 @@ import pytest
 
 from controlplane import ControlPlane
 from harness import install
-from support.providers import ProviderKind
+from harness.providers import ProviderKind
 
 
 @pytest.fixture(scope="session")

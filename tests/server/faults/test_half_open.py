@@ -11,12 +11,12 @@ import pytest
 from controlplane import ControlPlane, free_ports
 from fivespot.controllers.scheduledmachine import Timings
 from fivespot.runtime.client import WATCH_LIMITS, Limits
+from harness.providers import ProviderKind
 from support import eventually, make_namespace
 from support.manager import manager_in_process
-from support.observing import scrape, total
-from support.providers import ProviderKind
+from support.measurements import scrape, total
 from support.proxy import Proxy, Seen
-from support.scene import Scene
+from support.scenario import Scenario
 
 IDLE_LIMIT = 4.0
 """Instead of the 90 seconds by default."""
@@ -36,7 +36,7 @@ def test_an_event_that_a_dead_connection_swallowed_is_delivered_within_the_idle_
     """Nothing is closed and nothing fails; only the silence tells (kopf#585, kubernetes-client/python#2462)."""
     namespace = make_namespace(plane.api, "half-open")
     played.create(namespace, active=False)
-    scene = Scene(plane.api, namespace, played)
+    scenario = Scenario(plane.api, namespace, played)
     limits = Limits(WATCH_LIMITS.connect, IDLE_LIMIT, WATCH_LIMITS.total)
     [port] = free_ports(1)
     with (
@@ -50,8 +50,8 @@ def test_an_event_that_a_dead_connection_swallowed_is_delivered_within_the_idle_
             metrics_port=port,
         ),
     ):
-        scene.create()
-        scene.wait_phase("Inactive", "ScheduleInactive")
+        scenario.create()
+        scenario.wait_phase("Inactive", "ScheduleInactive")
         # What is seen here may be on its way to the manager still, and a write whose answer is lost waits for longer.
         eventually(lambda: total(scrape(port), ACTIVE, controller="scheduledmachine") == 0, what="no run is under way")
         # From here on all that was open is dead, and what is opened lives.
@@ -59,14 +59,14 @@ def test_an_event_that_a_dead_connection_swallowed_is_delivered_within_the_idle_
         proxy.heal()
         # Before the request: its answer may come here after the manager has acted on it.
         missed = time.monotonic()
-        scene.active(True)
+        scenario.active(True)
 
         def acted() -> list[Seen]:
             return [seen for seen in list(proxy.seen) if seen.at > missed and _acts(seen, namespace)]
 
         delay = eventually(acted, IDLE_LIMIT + BUSY_SECONDS, what="it acts on what it missed")[0].at - missed
         MEASURED.info("delivered after: %.2f s with a limit of %.0f s", delay, IDLE_LIMIT)
-        scene.wait_made(90)
+        scenario.wait_made(90)
         MEASURED.info("machine made after: %.2f s", time.monotonic() - missed)
 
 

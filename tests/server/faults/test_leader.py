@@ -10,11 +10,11 @@ import pytest
 
 from controlplane import ControlPlane, select
 from harness import MANAGER_USER, SYSTEM_NAMESPACE, ManagerProcess
+from harness.providers import ProviderKind
 from support import eventually, make_namespace
-from support.observing import said
-from support.providers import ProviderKind
+from support.measurements import said
 from support.proxy import Proxy
-from support.scene import Scene
+from support.scenario import Scenario
 
 LEASE = ("coordination.k8s.io/v1", "Lease", "5spot-leader", SYSTEM_NAMESPACE)
 ELECTION = ("--enable-leader-election", "--lease-duration-secs", "4", "--lease-renew-deadline-secs", "3",
@@ -26,10 +26,10 @@ pytestmark = pytest.mark.server
 
 
 @pytest.fixture
-def scene(request: pytest.FixtureRequest, plane: ControlPlane, played: ProviderKind) -> Iterator[Scene]:
+def scenario(request: pytest.FixtureRequest, plane: ControlPlane, played: ProviderKind) -> Iterator[Scenario]:
     namespace = make_namespace(plane.api, request.node.name)
     played.create(namespace, active=False)
-    yield Scene(plane.api, namespace, played)
+    yield Scenario(plane.api, namespace, played)
     # What is left would be work for the manager of the next test.
     plane.api.delete("5spot.finos.org/v1beta1", "ScheduledMachine", "web", namespace, missing_ok=True)
 
@@ -90,14 +90,14 @@ def test_a_leader_cut_off_stops_before_its_lease_can_be_taken_and_leads_again_wh
     plane: ControlPlane,
     proxy: Proxy,
     pair: tuple[ManagerProcess, ManagerProcess],
-    scene: Scene,
+    scenario: Scenario,
     fault: str,
 ) -> None:
     """Cut off from the lease alone, it sees all changes and could act on them, and must not (kubernetes#65090)."""
     first, second = pair
     pid = first.pid
-    scene.create()
-    scene.wait_phase("Inactive", "ScheduleInactive")
+    scenario.create()
+    scenario.wait_phase("Inactive", "ScheduleInactive")
     before = len(said(first, "standing by"))
     cut = time.monotonic()
     if fault == "everything":
@@ -108,9 +108,9 @@ def test_a_leader_cut_off_stops_before_its_lease_can_be_taken_and_leads_again_wh
     taken = time.monotonic() - cut
     assert not leads(first)
     ended = time.monotonic()
-    scene.active(True)
-    scene.wait_made()
-    scene.wait_phase("Active")
+    scenario.active(True)
+    scenario.wait_made()
+    scenario.wait_phase("Active")
     attempts = [seen for seen in proxy.seen if seen.at >= ended and is_write(seen.method, seen.path)]
     assert not attempts, "it tries nothing while another leads, whether that would pass or not"
     assert first.health("/healthz")[0] == 200, "no restart would bring the network back"
@@ -136,46 +136,46 @@ def test_a_leader_cut_off_stops_before_its_lease_can_be_taken_and_leads_again_wh
     assert first.pid == pid
     assert first.exit_code is None
     mark = len(proxy.seen)
-    scene.active(False)
+    scenario.active(False)
     told = time.monotonic()
     # Its watches would find out after the idle limit of 90 seconds; it opened them anew when it lost contact.
-    scene.wait_gone(20)
+    scenario.wait_gone(20)
     MEASURED.info("acts on what it sees after: %.2f s", time.monotonic() - told)
     assert any(seen.method == "DELETE" for seen in proxy.seen[mark:]), "and it is the first that works"
 
 
 def test_a_delete_of_a_machine_that_arrives_after_the_next_leader_recreated_it_changes_nothing(
-    plane: ControlPlane, proxy: Proxy, pair: tuple[ManagerProcess, ManagerProcess], scene: Scene
+    plane: ControlPlane, proxy: Proxy, pair: tuple[ManagerProcess, ManagerProcess], scenario: Scenario
 ) -> None:
     first, second = pair
-    scene.create()
-    scene.active(True)
-    scene.wait_phase("Active")
-    old = scene.machine()["metadata"]["uid"]
+    scenario.create()
+    scenario.active(True)
+    scenario.wait_phase("Active")
+    old = scenario.machine()["metadata"]["uid"]
     mark = plane.audit_log.mark()
-    path = f"/namespaces/{scene.namespace}/machines/web"
+    path = f"/namespaces/{scenario.namespace}/machines/web"
     proxy.hold(f"DELETE /apis/cluster.x-k8s.io/v1beta2{path}".encode())
-    scene.active(False)
+    scenario.active(False)
     proxy.held()
     # It dies with its request on the way.
     first.kill()
     eventually(lambda: leads(second), 15, what="the second leads")
-    scene.wait_gone()
-    scene.active(True)
-    scene.wait_phase("Active")
-    new = scene.machine()
+    scenario.wait_gone()
+    scenario.active(True)
+    scenario.wait_phase("Active")
+    new = scenario.machine()
     assert new["metadata"]["uid"] != old
 
     proxy.release()
 
     def deletions() -> list[int]:
-        found = select(plane.audit(since=mark), user=MANAGER_USER, verbs="delete", namespace=scene.namespace)
+        found = select(plane.audit(since=mark), user=MANAGER_USER, verbs="delete", namespace=scenario.namespace)
         return [event["responseStatus"]["code"] for event in select(found, resource="machines")]
 
     eventually(lambda: len(deletions()) == 2, 10, what="the late one has arrived")
     assert deletions() == [200, 409]
-    assert scene.machine()["metadata"]["uid"] == new["metadata"]["uid"]
-    assert "deletionTimestamp" not in scene.machine()["metadata"]
+    assert scenario.machine()["metadata"]["uid"] == new["metadata"]["uid"]
+    assert "deletionTimestamp" not in scenario.machine()["metadata"]
     # Another full turn of the one that leads: what it thinks of the machine has not changed either.
-    scene.active(False)
-    scene.wait_gone()
+    scenario.active(False)
+    scenario.wait_gone()

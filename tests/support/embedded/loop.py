@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from fivespot.testing.virtual_time import VirtualTimeLoop
 
-__all__ = ["Held", "PacedLoop"]
+__all__ = ["EnteredContext", "PacedLoop"]
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class PacedLoop(VirtualTimeLoop):
         return ready
 
 
-class Held(Generic[T]):
+class EnteredContext(Generic[T]):
     """An async context manager that is entered and left from outside its loop, by a task of its own."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, context: AbstractAsyncContextManager[T]) -> None:

@@ -23,9 +23,8 @@ from fivespot.controllers.scheduledmachine import Timings
 from fivespot.runtime.clock import Clock, InlineOffload, SystemClock
 from fivespot.testing.cluster import RunningManager
 
-from .loop import Held
-from .plane import AGENT, EmbeddedPlane
-from .refused import RealOnly
+from .loop import EnteredContext
+from .plane import AGENT, EmbeddedControlPlane, RealOnly
 
 __all__ = ["EmbeddedManager", "free_ports", "manager_in_process", "scrape"]
 
@@ -50,7 +49,7 @@ class EmbeddedManager:
 
     def __init__(
         self,
-        plane: EmbeddedPlane,
+        plane: EmbeddedControlPlane,
         *arguments: str,
         environment: Mapping[str, str] | None = None,
         timings: Timings | None = None,
@@ -61,7 +60,7 @@ class EmbeddedManager:
         self._options = replace(_parsed(arguments, environment or {}), **changes)
         self._timings = timings
         self._clock = clock or plane.cluster.clock
-        self._held: Held[RunningManager] | None = None
+        self._held: EnteredContext[RunningManager] | None = None
         plane.managers.append(self)
 
     def __enter__(self) -> Self:
@@ -172,7 +171,7 @@ def _parsed(arguments: Sequence[str], environment: Mapping[str, str]) -> Manager
 
 @contextmanager
 def manager_in_process(
-    plane: EmbeddedPlane,
+    plane: EmbeddedControlPlane,
     timings: Timings,
     *,
     namespaces: Sequence[str] | None = None,

@@ -1,4 +1,4 @@
-"""The contract's tests on the server in memory: the same synchronous tests, with time that is virtual.
+"""The embedded API server as a control plane in virtual time, for synchronous tests.
 
 Everything happens in the test's own thread. The loop with the server and the manager runs while the test asks the
 server something and while it sleeps, and what it sleeps costs nothing.
@@ -29,14 +29,13 @@ from fivespot.testing.cluster import EmbeddedCluster
 from harness import MANAGER_USER, MANIFESTS, SYSTEM_NAMESPACE
 
 from .audit import Audit
-from .loop import Held, PacedLoop
-from .obstacles import Obstacles
-from .refused import RealOnly
+from .loop import EnteredContext, PacedLoop
+from .request_faults import RequestFaults
 
 if TYPE_CHECKING:
     from .manager import EmbeddedManager
 
-__all__ = ["AGENT", "EmbeddedApi", "EmbeddedPlane", "definitions", "kubectl_binary"]
+__all__ = ["AGENT", "EmbeddedApi", "EmbeddedControlPlane", "RealOnly", "definitions", "kubectl_binary"]
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -45,16 +44,20 @@ AGENT = "5spot-controller"
 START = datetime(2026, 6, 1, 10, tzinfo=UTC)
 
 
+class RealOnly(Exception):
+    """The test needs something that only the real control plane has."""
+
+
 class EmbeddedApi(Api):
     """The tests' client, without a socket."""
 
-    def __init__(self, plane: EmbeddedPlane, *, user_agent: str = "fivespot-tests") -> None:
+    def __init__(self, plane: EmbeddedControlPlane, *, user_agent: str = "fivespot-tests") -> None:
         super().__init__("https://in-process", ca_file=None, token="", user_agent=user_agent)
         self._plane = plane
 
     @property
-    def obstacles(self) -> Obstacles:
-        return self._plane.obstacles
+    def request_faults(self) -> RequestFaults:
+        return self._plane.request_faults
 
     def create_many(self, bodies: Iterable[Json], *, workers: int = 8) -> list[Json]:
         return [self.create(body) for body in bodies]
@@ -68,14 +71,14 @@ class EmbeddedApi(Api):
         return answer.status, answer.body
 
 
-class EmbeddedPlane:
+class EmbeddedControlPlane:
     """What the tests use of a control plane; whatever it does not have is a :class:`RealOnly` that names it.
 
     Options are those of :class:`controlplane.ControlPlane`. There is no controller manager to leave out: what it does
     for tests, the server does by itself.
     """
 
-    current: EmbeddedPlane
+    current: EmbeddedControlPlane
     """The one whose time a test has: the last that was made, or :meth:`enter`ed."""
 
     def __init__(
@@ -92,10 +95,10 @@ class EmbeddedPlane:
         self._loop = PacedLoop()
         self.cluster = EmbeddedCluster(start=START)
         self.audit_log = Audit(self.cluster.clock.now, user_of)
-        self.obstacles = Obstacles(user_of)
+        self.request_faults = RequestFaults(user_of)
         self.cluster.server.middleware = self._answer
-        self._held = Held(self._loop, self.cluster)
-        self._front: Held[HttpFront] | None = None
+        self._held = EnteredContext(self._loop, self.cluster)
+        self._front: EnteredContext[HttpFront] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="fivespot-embedded-")
         self.api = EmbeddedApi(self)
         self.managers: list[EmbeddedManager] = []
@@ -107,7 +110,7 @@ class EmbeddedPlane:
 
     def enter(self) -> None:
         """Have the test that follows live in this one's time."""
-        EmbeddedPlane.current = self
+        EmbeddedControlPlane.current = self
 
     def stop(self) -> None:
         for manager in self.managers:
@@ -124,8 +127,8 @@ class EmbeddedPlane:
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(main)
 
-    def hold(self, context: AbstractAsyncContextManager[T]) -> Held[T]:
-        return Held(self._loop, context)
+    def hold(self, context: AbstractAsyncContextManager[T]) -> EnteredContext[T]:
+        return EnteredContext(self._loop, context)
 
     # What stands for the modules time and datetime.
 
@@ -173,7 +176,7 @@ class EmbeddedPlane:
 
     async def _answer(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         async def go_on(request: ApiRequest) -> ApiResponse:
-            return await self.obstacles(request, handler)
+            return await self.request_faults(request, handler)
 
         return await self.audit_log.note(request, go_on)
 

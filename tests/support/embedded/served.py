@@ -25,15 +25,13 @@ from controlplane.server import KubectlFailed
 from fivespot.apiserver import ApiFault, ApiRequest, ApiResponse, ApiServer, Handler, HttpFront
 from fivespot.testing.faults import HalfOpen, SeenRequest
 from harness import MANIFESTS, SERVICE_ACCOUNT, SYSTEM_NAMESPACE
-from support.waiting import eventually
+from harness.wait import eventually
 
-from .answers import forbidden
 from .audit import Audit
-from .obstacles import Obstacles
-from .plane import definitions, kubectl_binary
-from .refused import RealOnly
+from .plane import RealOnly, definitions, kubectl_binary
+from .request_faults import RequestFaults, forbidden
 
-__all__ = ["ServedPlane"]
+__all__ = ["ServedControlPlane"]
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -45,12 +43,12 @@ _CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 class ServedApi(Api):
     """The tests' client, which knows what may be put in the way of others."""
 
-    def __init__(self, plane: ServedPlane) -> None:
+    def __init__(self, plane: ServedControlPlane) -> None:
         super().__init__(plane.url, ca_file=plane.ca_file, token=plane.token)
-        self.obstacles = plane.obstacles
+        self.request_faults = plane.request_faults
 
 
-class ServedPlane:
+class ServedControlPlane:
     """What the tests use of a control plane; whatever it does not have is a :class:`RealOnly` that names it.
 
     Options are those of :class:`controlplane.ControlPlane`. There is no controller manager to leave out: what it does
@@ -74,7 +72,7 @@ class ServedPlane:
         self._users = {token: name for name, token in self.credentials.tokens.items()}
         self._people: set[str] = set()
         self.audit_log = Audit(lambda: datetime.now(UTC), self._user)
-        self.obstacles = Obstacles(self._user)
+        self.request_faults = RequestFaults(self._user)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="embedded API server", daemon=True)
         self._thread.start()
@@ -205,7 +203,7 @@ class ServedPlane:
 
     def pause_apiserver(self) -> None:
         """No request is answered any more."""
-        self._resume = self.obstacles.add(HalfOpen())
+        self._resume = self.request_faults.add(HalfOpen())
 
     def resume_apiserver(self) -> None:
         self._resume()
@@ -231,7 +229,7 @@ class ServedPlane:
         async def go_on(request: ApiRequest) -> ApiResponse:
             if user in self._people and SeenRequest.of(request).verb:
                 return await forbidden(user).apply(request, handler)
-            return await self.obstacles(request, handler)
+            return await self.request_faults(request, handler)
 
         return await self.audit_log.note(request, go_on)
 

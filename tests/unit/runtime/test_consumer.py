@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.pages import python_files
+from support.doc_pages import python_files
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 CONSUMER = REPOSITORY / "tests" / "consumer"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.kept import begin_run, log_folder
+from support.log_folder import begin_run, log_folder
 
 
 def test_runs_have_folders_of_their_own_and_the_newest_are_kept(

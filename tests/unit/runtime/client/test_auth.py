@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from fivespot.runtime.client.auth import CHECK_SECONDS, FORCED_SECONDS, Access, Credentials, digest_files
 from fivespot.runtime.clock import InlineOffload, ThreadOffload
 from fivespot.runtime.errors import ConfigError
-from support.wire import ManualClock
+from support.faulty_servers import ManualClock
 
 
 class SlowOffload:

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from fivespot.runtime import errors
 from fivespot.runtime.client import Client, Propagation, Repeat, RetryPolicy, WatchEnd, WatchEnded
 from fivespot.runtime.objects import Key, Object, Resource, Selector, json_patch, merge_patch
-from support.wire import FakeStream, FakeTransport, FixedRandom, ManualClock, Step, answer, status_body
+from support.faulty_servers import FakeStream, FakeTransport, FixedRandom, ManualClock, Step, answer, status_body
 
 MACHINES = Resource("cluster.x-k8s.io", "v1beta2", "machines", "Machine")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)

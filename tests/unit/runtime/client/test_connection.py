@@ -9,7 +9,7 @@ import pytest
 
 from fivespot.runtime.client import Client, Connection, HttpTransport, Request, Response
 from fivespot.runtime.errors import ConfigError, ConnectError, TransportError
-from support.wire import FixedRandom, ManualClock
+from support.faulty_servers import FixedRandom, ManualClock
 
 
 class ScriptedTransport:

@@ -10,7 +10,7 @@ import pytest
 from fivespot.runtime.client import Client, Discovery
 from fivespot.runtime.errors import ForbiddenError, KindNotServedError, ProtocolError
 from fivespot.runtime.objects import GroupKind, Resource
-from support.wire import FakeTransport, FixedRandom, ManualClock, Step, answer, status_body
+from support.faulty_servers import FakeTransport, FixedRandom, ManualClock, Step, answer, status_body
 
 GROUP = "x.example"
 MACHINE = GroupKind(GROUP, "Machine")

@@ -29,7 +29,7 @@ from fivespot.runtime.errors import (
     TransportError,
 )
 from fivespot.runtime.objects import Key, Resource
-from support.wire import Exchange, FixedRandom, ManualClock, Responder, WireServer, serving, status_body
+from support.faulty_servers import Exchange, FixedRandom, ManualClock, Responder, WireServer, serving, status_body
 
 PODS = Resource("", "v1", "pods", "Pod")
 LIMITS = Limits(connect=5, read=5, total=10)

@@ -26,7 +26,7 @@ from fivespot.runtime.client.connection import choose
 from fivespot.runtime.client.kubeconfig import load_kubeconfig
 from fivespot.runtime.clock import SystemClock, ThreadOffload
 from fivespot.runtime.errors import ConfigError, UnauthorizedError
-from support.wire import Exchange, FixedRandom, WireServer, serving
+from support.faulty_servers import Exchange, FixedRandom, WireServer, serving
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 ENVIRONMENT = (

@@ -17,7 +17,7 @@ from fivespot.runtime.client.auth import Access, Credentials
 from fivespot.runtime.clock import InlineOffload
 from fivespot.runtime.errors import DeadlineError
 from fivespot.runtime.objects import Key, Resource
-from support.wire import Exchange, FixedRandom, ManualClock, Responder, WireServer, serving
+from support.faulty_servers import Exchange, FixedRandom, ManualClock, Responder, WireServer, serving
 
 PODS = Resource("", "v1", "pods", "Pod")
 POD = b'{"metadata":{"name":"a","namespace":"b","uid":"u","resourceVersion":"1"}}'

@@ -20,7 +20,7 @@ from fivespot.runtime.client.responses import (
     parse_retry_after,
     warning_texts,
 )
-from support.wire import status_body
+from support.faulty_servers import status_body
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

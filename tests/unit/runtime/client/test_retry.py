@@ -18,7 +18,7 @@ from fivespot.runtime.errors import (
     TransportError,
     api_error,
 )
-from support.wire import FixedRandom
+from support.faulty_servers import FixedRandom
 
 POLICY = RetryPolicy()
 FREELY, REFUSED, UNSENT = Repeat.ALWAYS, Repeat.REFUSED, Repeat.UNSENT

@@ -8,7 +8,7 @@ from fivespot.runtime.client import Client, HttpTransport, Limits, Request, Watc
 from fivespot.runtime.client.auth import Credentials
 from fivespot.runtime.clock import InlineOffload
 from fivespot.runtime.objects import Resource
-from support.wire import Exchange, FixedRandom, ManualClock, serving
+from support.faulty_servers import Exchange, FixedRandom, ManualClock, serving
 from unit.runtime.client.test_http import LIMITS, Tokens
 
 PODS = Resource("", "v1", "pods", "Pod")

@@ -17,7 +17,7 @@ from fivespot.runtime.errors import (
     TransportError,
 )
 from fivespot.runtime.objects import decode_head
-from support.wire import FakeStream, status_body
+from support.faulty_servers import FakeStream, status_body
 
 
 def event(type_: str, body: Any) -> bytes:
