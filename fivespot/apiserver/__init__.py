@@ -2,27 +2,27 @@
 
 It imports nothing of fivespot, so that a misreading of the API in the product cannot hide in it; the same tests run
 against it and against the real kube-apiserver. ``ApiServer.handle`` answers requests without a socket;
-``HttpFront`` serves them over HTTP.
+``HttpListener`` serves them over HTTP.
 """
 
 from .clock import ServerClock, WallClock
-from .http import HttpFront
+from .http import HttpListener
 from .kubeconfig import kubeconfig, write_kubeconfig
 from .messages import ApiRequest, ApiResponse, DisconnectedError, Stream
 from .server import VERSION, ApiServer, Handler, Middleware
-from .status import ApiFault
+from .status import StatusError
 
 __all__ = [
     "VERSION",
-    "ApiFault",
     "ApiRequest",
     "ApiResponse",
     "ApiServer",
     "DisconnectedError",
     "Handler",
-    "HttpFront",
+    "HttpListener",
     "Middleware",
     "ServerClock",
+    "StatusError",
     "Stream",
     "WallClock",
     "kubeconfig",

@@ -1,4 +1,4 @@
-"""Server-side apply: merging a configuration into an object, conflicts, and taking back what it no longer states."""
+"""Server-side apply: merging, conflicts, removal of fields that a configuration no longer has."""
 
 from __future__ import annotations
 
@@ -19,19 +19,27 @@ from .fieldsets import (
     is_granular,
     items_by_element,
 )
-from .managed_fields import FieldManager, FieldManagers, Owner, bare, read_managers, strip, write_managers
+from .managed_fields import (
+    FieldManager,
+    FieldManagers,
+    Owner,
+    read_managers,
+    strip,
+    without_managed_fields,
+    write_managers,
+)
 from .schema import Node
-from .schema.validation import json_type, show
-from .status import ApiFault, internal
+from .schema.validation import format_value, json_type
+from .status import StatusError, internal
 
 __all__ = ["apply_configuration", "check_typed"]
 
 
 def check_typed(config: Mapping[str, Any], node: Node, name: str) -> None:
-    """Refuse a configuration that does not fit the schema.
+    """Check a configuration against the schema.
 
     :param node: of whole objects.
-    :raises ApiFault: 500, as the real server answers it.
+    :raises StatusError: 500, as in kube-apiserver.
     """
     where = f"({config['metadata'].get('namespace', '')}/{name}; {config.get('apiVersion')}, Kind={config.get('kind')})"
     rest = {key: value for key, value in config.items() if key not in {"apiVersion", "kind"}}
@@ -62,9 +70,10 @@ def _misfit(value: Any, node: Node, path: str) -> str:
                 return problem
             if node.list_type in {"map", "set"}:
                 if node.list_type == "map" and _keyless(item, node):
+                    keys = format_value(list(node.list_keys))
                     return (
                         f"{path}: element {number}: associative list with keys has an element that omits all key "
-                        f"fields {show(list(node.list_keys))} (and doesn't have default values for any key fields)"
+                        f"fields {keys} (and doesn't have default values for any key fields)"
                     )
                 key = element(item, node)
                 if key in seen:
@@ -83,15 +92,15 @@ def _keyless(item: Any, node: Node) -> bool:
 def apply_configuration(
     live: Object, config: Mapping[str, Any], node: Node, owner: Owner, now: str, *, force: bool
 ) -> Object:
-    """The object with a configuration applied, and with its records of ownership.
+    """Apply a configuration to an object and update its managedFields.
 
-    :param live: the current object; for one that is not there yet: only its type and address.
+    :param live: the current object; for a new one only its type and metadata.
     :param node: of whole objects.
-    :raises ApiFault: 409, another manager owns a field and ``force`` is not set.
+    :raises StatusError: 409, another manager owns a field and ``force`` is not set.
     """
     managers = read_managers(live["metadata"])
-    stated = bare(config)
-    current = bare(live)
+    stated = without_managed_fields(config)
+    current = without_managed_fields(live)
     if not managers and "uid" in live["metadata"]:
         unrecorded = strip(compare({}, current, node).added)
         if unrecorded:
@@ -113,7 +122,7 @@ def apply_configuration(
 
 
 def merge_typed(current: Any, stated: Any, node: Node) -> Any:
-    """The current value with a stated one laid over it, part by part where parts have identities."""
+    """Merge an applied value into the current one, member by member where they are owned individually."""
     if type(current) is not type(stated) or not is_granular(stated, node):
         return stated
     if isinstance(stated, dict):
@@ -125,7 +134,7 @@ def merge_typed(current: Any, stated: Any, node: Node) -> Any:
 
 
 def _merge_lists(current: Mapping[str, Any], stated: Mapping[str, Any], node: Node) -> list[Any]:
-    """Items of both: the stated ones in their order, the others between them where they were."""
+    """Items of both lists: the applied ones in their order, the others between them in their places."""
     left, right = list(current), list(stated)
     shared = [name for name in right if name in current]
     merged: dict[str, Any] = {}
@@ -136,7 +145,7 @@ def _merge_lists(current: Mapping[str, Any], stated: Mapping[str, Any], node: No
             name = left.pop(0)
             merged[name] = current[name]
         elif left and right and left[0] != right[0] and shared and left[0] != shared[0]:
-            # Shared, but another shared one is stated before it.
+            # In both lists, but another shared item is applied before it.
             left.pop(0)
         elif right:
             name = right.pop(0)
@@ -149,12 +158,12 @@ def _merge_lists(current: Mapping[str, Any], stated: Mapping[str, Any], node: No
 
 
 def _remove(value: Any, dropped: FieldSet, mine: FieldSet, others: FieldSet, node: Node) -> None:
-    """Take out what the last configuration stated and this one does not.
+    """Remove fields that the last configuration had and this one does not.
 
-    Containers that end up empty go too, even if this configuration states them as empty: so does the real server.
+    Containers that become empty are removed too, even if this configuration has them: so does kube-apiserver.
     """
     kept = mine | others
-    # Containers first: without its keys an item of a list could not be found any more.
+    # Containers first: an item of a list cannot be found without its keys.
     for path in sorted(dropped, key=len):
         if _held(path, kept) or not _remove_part(value, path, node):
             continue
@@ -171,7 +180,7 @@ def _held(path: Path, kept: FieldSet) -> bool:
 
 
 def _part(value: Any, name: str, node: Node) -> tuple[Any, Node]:
-    """The part of a container that a path element names, None when it is not there."""
+    """The member or item at a path element; None when it is missing."""
     if isinstance(value, dict) and name.startswith("f:"):
         return value.get(name[2:]), child(node, name[2:])
     if isinstance(value, list):
@@ -200,7 +209,7 @@ def _remove_part(value: Any, path: Path, node: Node) -> bool:
 
 
 def _settle(managers: FieldManagers, owner: Owner, changes: Changes, *, force: bool) -> None:
-    """Take changed fields away from their owners, or refuse to."""
+    """Take changed fields from their owners with force, or report conflicts."""
     touched = changes.modified | changes.added
     conflicts = []
     for other, held in sorted(managers.items(), key=lambda item: item[0].manager):
@@ -216,7 +225,7 @@ def _settle(managers: FieldManagers, owner: Owner, changes: Changes, *, force: b
         raise _conflict(conflicts)
 
 
-def _conflict(conflicts: list[tuple[Owner, Path]]) -> ApiFault:
+def _conflict(conflicts: list[tuple[Owner, Path]]) -> StatusError:
     causes = [
         {"reason": "FieldManagerConflict", "message": _holder(other), "field": shown(path)} for other, path in conflicts
     ]
@@ -236,7 +245,7 @@ def _conflict(conflicts: list[tuple[Owner, Path]]) -> ApiFault:
                 f"{holder.replace('conflict with', 'conflicts with', 1)}:\n" + "\n".join(f"- {each}" for each in fields)
             )
         words = "\n".join(parts)
-    return ApiFault(409, "Conflict", f"Apply failed with {count}: {words}", {"causes": causes})
+    return StatusError(409, "Conflict", f"Apply failed with {count}: {words}", {"causes": causes})
 
 
 def _holder(owner: Owner) -> str:
@@ -247,14 +256,14 @@ def _holder(owner: Owner) -> str:
 
 
 def shown(path: Path) -> str:
-    """A path as conflicts name it."""
+    """Format a path for conflict messages."""
     words = ""
     for name in path:
         if name.startswith("f:"):
             words += f".{name[2:]}"
         elif name.startswith("k:"):
             keys = msgspec.json.decode(name[2:])
-            words += f"[{','.join(f'{key}={show(value)}' for key, value in keys.items())}]"
+            words += f"[{','.join(f'{key}={format_value(value)}' for key, value in keys.items())}]"
         else:
             words += f"[={name[2:]}]"
     return words

@@ -1,4 +1,4 @@
-"""Bodies of requests: bytes to values, with the limits and the words of the real server."""
+"""Decoding of request bodies, with kube-apiserver's limits and messages."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from .protobuf import MEDIA_TYPE, NotReadable, decode_protobuf
-from .status import ApiFault, bad_request, too_large, unsupported_media
+from .protobuf import MEDIA_TYPE, ProtobufError, decode_protobuf
+from .status import StatusError, bad_request, too_large, unsupported_media
 
 __all__ = ["BODY_LIMIT", "Document", "decode", "media_type"]
 
@@ -22,7 +22,7 @@ _GO_NAMES: Final = {list: "array", str: "string", int: "number", float: "number"
 class Document:
     """A decoded body.
 
-    :param duplicates: paths of fields that were given twice; the last one counts.
+    :param duplicates: paths of duplicate fields; the last value counts.
     """
 
     __slots__ = ("duplicates", "value")
@@ -33,7 +33,7 @@ class Document:
 
 
 class _Broken(Exception):
-    """The text is not JSON or YAML; the message says why."""
+    """The text is not valid JSON or YAML."""
 
 
 def media_type(content_type: str) -> str:
@@ -42,17 +42,17 @@ def media_type(content_type: str) -> str:
 
 
 def check_size(body: bytes) -> None:
-    """Refuse a body of more than 3 MB."""
+    """Refuse bodies of more than 3 MiB."""
     if len(body) > BODY_LIMIT:
         raise too_large(BODY_LIMIT)
 
 
 def decode(body: bytes, content_type: str, kind: str, *, find_duplicates: bool = True) -> Document:
-    """The object in a body.
+    """Decode the object in a body.
 
-    :param kind: named when the body is not understood.
-    :param find_duplicates: costs a second pass in Python.
-    :raises ApiFault: 400, 413 or 415.
+    :param kind: for error messages.
+    :param find_duplicates: report duplicate fields, which costs a second pass.
+    :raises StatusError: 400, 413 or 415.
     """
     check_size(body)
     media = media_type(content_type) or "application/json"
@@ -74,9 +74,9 @@ def decode(body: bytes, content_type: str, kind: str, *, find_duplicates: bool =
 
 
 def decode_patch(body: bytes, content_type: str) -> Any:
-    """The value in the body of a patch, whatever it is.
+    """Decode the body of a patch.
 
-    :raises ValueError: it is neither JSON nor, for an apply, YAML.
+    :raises ValueError: it is not JSON or, for an apply, YAML.
     """
     check_size(body)
     try:
@@ -109,13 +109,13 @@ def decode_options(body: bytes) -> dict[str, Any]:
 def _from_protobuf(body: bytes, kind: str) -> Document:
     try:
         return Document(decode_protobuf(body), [])
-    except NotReadable as error:
+    except ProtobufError as error:
         if "does not read" in str(error):
-            raise ApiFault(415, "UnsupportedMediaType", str(error)) from None
+            raise StatusError(415, "UnsupportedMediaType", str(error)) from None
         raise _unrecognized(kind, str(error)) from None
 
 
-def _unrecognized(kind: str, why: str) -> ApiFault:
+def _unrecognized(kind: str, why: str) -> StatusError:
     return bad_request(
         f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; {why}"
     )
@@ -124,14 +124,14 @@ def _unrecognized(kind: str, why: str) -> ApiFault:
 def _from_json(body: bytes, find_duplicates: bool) -> Document:
     duplicates: list[str] = []
     try:
-        # Like Go's decoder, which puts a sign in place of bytes that are no text.
+        # Invalid UTF-8 is replaced, as by Go's decoder.
         value = msgspec.json.decode(body if _is_text(body) else body.decode(errors="replace").encode())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise _Broken(_json_words(body, error)) from None
-    # What comes out again as it went in has lost nothing, so it had no duplicates; most clients send it so.
+    # A body that is encoded to the same bytes again has no duplicates; most clients send compact JSON.
     if find_duplicates and isinstance(value, dict) and msgspec.json.encode(value) != body:
         duplicates = _duplicates(body)
-    # Nothing is deeper than it has openings.
+    # The depth is at most the number of opening brackets.
     if body.count(b"{") + body.count(b"[") > _DEPTH:
         _check_depth(value)
     return Document(value, duplicates)
@@ -154,7 +154,7 @@ def _json_words(body: bytes, error: Exception) -> str:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """The members of one object in the order of the text."""
+    """The members of an object in the order of the text."""
 
 
 def _duplicates(body: bytes) -> list[str]:
@@ -168,7 +168,7 @@ def _duplicates(body: bytes) -> list[str]:
         seen_twice = True
         return made
 
-    # The first pass is cheap and nearly always all there is.
+    # The first pass is cheap and nearly always finds none.
     text = body.decode(errors="replace")
     json.loads(text, object_pairs_hook=remember)
     if not seen_twice:
@@ -193,7 +193,7 @@ def _walk_pairs(value: Any, path: str, found: list[str]) -> None:
 
 
 def _check_depth(value: Any) -> None:
-    """Refuse nesting that the recursive walks over an object could not take."""
+    """Refuse nesting that recursive functions cannot process."""
     level, depth = [value], 0
     while level:
         depth += 1
@@ -209,7 +209,7 @@ def _check_depth(value: Any) -> None:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as Kubernetes reads it: no aliases (a small text may unfold without end), dates stay text."""
+    """YAML as Kubernetes reads it: dates stay strings, and aliases, which may expand without limit, are refused."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -226,7 +226,7 @@ _Loader.yaml_implicit_resolvers = {
 def _from_yaml(body: bytes) -> Document:
     try:
         value = yaml.load(body, Loader=_Loader)  # noqa: S506 - a subclass of the safe loader
-        # Keys and values that JSON does not have become text or are refused here.
+        # Keys and values that JSON does not have become strings or are refused here.
         value = msgspec.json.decode(msgspec.json.encode(value))
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, TypeError, ValueError, msgspec.MsgspecError) as error:
         raise _Broken(f"error converting YAML to JSON: {' '.join(str(error).split())}") from None

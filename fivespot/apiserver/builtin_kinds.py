@@ -1,4 +1,4 @@
-"""The built-in kinds and what is special about each."""
+"""The built-in kinds and their strategies."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from .builtin_schemas import SCHEMAS
 from .columns import AGE, NAME, age
-from .kinds import Rules, Served, ServedKind, TableColumn
-from .schema.validation import show
+from .kinds import Served, ServedKind, Strategy, TableColumn
+from .schema.validation import format_value
 from .status import FieldCause
 
 __all__ = ["built_in_kinds"]
@@ -26,7 +26,7 @@ _KEY_WORDS: Final = (
 
 
 def _invalid(field: str, value: Any, words: str) -> FieldCause:
-    return FieldCause(field, "FieldValueInvalid", f"Invalid value: {show(value)}: {words}")
+    return FieldCause(field, "FieldValueInvalid", f"Invalid value: {format_value(value)}: {words}")
 
 
 def _forbidden(field: str, words: str) -> FieldCause:
@@ -37,8 +37,8 @@ def _required(field: str, words: str = "") -> FieldCause:
     return FieldCause(field, "FieldValueRequired", f"Required value: {words}" if words else "Required value")
 
 
-class _KeepStatus(Rules):
-    """Kinds with a status of their own: it is not set on creation, and changed only through the subresource."""
+class _KeepStatus(Strategy):
+    """Kinds with a status subresource: the status is not set on creation, and changed only through it."""
 
     def prepare_create(self, new: Object) -> None:
         new.pop("status", None)
@@ -72,7 +72,7 @@ class _Namespaces(_KeepStatus):
         return {"status.phase": body.get("status", {}).get("phase", ""), "name": body["metadata"]["name"]}
 
 
-class _Data(Rules):
+class _Data(Strategy):
     """ConfigMap and Secret."""
 
     def validate(self, new: Object, old: Object | None) -> list[FieldCause]:
@@ -112,7 +112,7 @@ class _Secrets(_Data):
         return {"type": body.get("type", "")}
 
 
-class _Leases(Rules):
+class _Leases(Strategy):
     unconditional = False
     create_on_update = True
 
@@ -127,7 +127,7 @@ class _Leases(Rules):
         return causes
 
 
-class _Events(Rules):
+class _Events(Strategy):
     selectable = (
         "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
         "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason",
@@ -194,7 +194,7 @@ class _Nodes(_KeepStatus):
         return {"spec.unschedulable": "true" if body.get("spec", {}).get("unschedulable") else "false"}
 
 
-class _ServiceAccounts(Rules):
+class _ServiceAccounts(Strategy):
     returns_deleted = True
 
 
@@ -338,21 +338,28 @@ _COLUMNS: Final[Mapping[str, tuple[TableColumn, ...]]] = {
 
 
 def _kind(
-    group: str, version: str, name: str, plural: str, rules: Rules, *short: str, namespaced: bool = True, **options: Any
+    group: str,
+    version: str,
+    name: str,
+    plural: str,
+    strategy: Strategy,
+    *short: str,
+    namespaced: bool = True,
+    **options: Any,
 ) -> ServedKind:
     schema = SCHEMAS[name] if (f"{group}/{name}" not in SCHEMAS) else SCHEMAS[f"{group}/{name}"]
     status = options.pop("status", False)
     served = Served.of(version, schema, status=status, columns=_COLUMNS[name])
     return ServedKind(
         group, name, plural, plural.removesuffix("s"), namespaced, {version: served}, version,
-        short_names=short, rules=rules, **options,
+        short_names=short, strategy=strategy, **options,
     )  # fmt: skip
 
 
-def built_in_kinds(definitions: Rules) -> list[ServedKind]:
+def built_in_kinds(definitions: Strategy) -> list[ServedKind]:
     """The kinds that every server has.
 
-    :param definitions: the rules of CustomResourceDefinitions.
+    :param definitions: the strategy of CustomResourceDefinitions.
     """
     return [
         _kind("", "v1", "Namespace", "namespaces", _Namespaces(), "ns", namespaced=False, status=True),

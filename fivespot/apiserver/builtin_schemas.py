@@ -1,6 +1,6 @@
-"""Schemas of the built-in kinds: as much of them as clients of this server write and read.
+"""Schemas of the built-in kinds, reduced to the fields that controllers use.
 
-Parts that no controller here looks into (containers, volumes, ...) take anything.
+Other parts (containers, volumes, ...) are not validated.
 """
 
 from __future__ import annotations
@@ -231,4 +231,4 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
         ),
     ),
 }
-"""By kind; the younger kind of Event with its group."""
+"""By kind; Event of events.k8s.io with its group."""

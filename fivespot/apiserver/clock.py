@@ -8,21 +8,21 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Final, Protocol
 
-__all__ = ["Ids", "ServerClock", "WallClock", "micro_time", "timestamp"]
+__all__ = ["IdGenerator", "ServerClock", "WallClock", "micro_time", "timestamp"]
 
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Kubernetes' alphabet for generated names: without vowels, so that no words appear."""
 
 
 class ServerClock(Protocol):
-    """Where the server reads time. Any object with these two methods will do."""
+    """The source of the server's time: any object with these two methods."""
 
     def monotonic(self) -> float:
         """Seconds on the running loop's clock: for limits and bookmarks."""
         ...
 
     def now(self) -> datetime:
-        """The wall clock as an aware UTC datetime: for what objects show."""
+        """The wall clock as an aware UTC datetime: for timestamps in objects."""
         ...
 
 
@@ -36,10 +36,10 @@ class WallClock:
         return datetime.now(UTC)
 
 
-class Ids:
+class IdGenerator:
     """uids and the random parts of generated names.
 
-    :param seed: makes the identifiers of a run repeatable; None draws them from the machine.
+    :param seed: makes the identifiers of a run repeatable; None seeds from the operating system.
     """
 
     def __init__(self, seed: int | None = None) -> None:
@@ -54,13 +54,13 @@ class Ids:
         return "".join(self._random.choices(_SUFFIX_LETTERS, k=5))
 
     def uniform(self, low: float, high: float) -> float:
-        """A float between the two: spreads the ends of watches."""
+        """A float between the two: used to spread watch time-outs."""
         return self._random.uniform(low, high)
 
 
 def timestamp(moment: datetime) -> str:
     """A ``metav1.Time``: RFC 3339, UTC, whole seconds."""
-    # Every write asks for it, and isoformat takes a fifth of the time of strftime.
+    # Called for every write; isoformat takes a fifth of the time of strftime.
     return moment.astimezone(UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
 
 

@@ -1,4 +1,4 @@
-"""The state of one server, and how objects enter and leave the store."""
+"""The state of one server: store, kinds, clock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from .clock import Ids, ServerClock, timestamp
+from .clock import IdGenerator, ServerClock, timestamp
 from .jsonpath import JsonPathError, find
 from .kinds import Registry, Served, ServedKind
 from .schema import apply_defaults, prune
@@ -22,9 +22,9 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Cluster:
-    """Store, kinds, time and identifiers: what every part of the server works on."""
+    """The store, registry, clock and identifiers that all parts of the server share."""
 
-    def __init__(self, clock: ServerClock, ids: Ids, window: int, bookmarks: float) -> None:
+    def __init__(self, clock: ServerClock, ids: IdGenerator, window: int, bookmarks: float) -> None:
         self.bookmarks = bookmarks
         self.clock = clock
         self._told: tuple[datetime | None, str] = (None, "")
@@ -33,15 +33,15 @@ class Cluster:
         self.registry = Registry()
 
     def now(self) -> str:
-        """The time as objects show it."""
+        """The current time as a ``metav1.Time``."""
         moment = self.clock.now()
         if moment != self._told[0]:
-            # Virtual time stands still while much is written.
+            # In virtual time many writes happen at the same instant.
             self._told = moment, timestamp(moment)
         return self._told[1]
 
     def moment(self) -> datetime:
-        """The time."""
+        """The current time."""
         return self.clock.now()
 
     def collection(self, kind: ServedKind) -> Collection:
@@ -55,7 +55,7 @@ class Cluster:
     def get(self, kind: ServedKind, namespace: str, name: str) -> Entry:
         """A stored object.
 
-        :raises ApiFault: 404.
+        :raises StatusError: 404.
         """
         entry = self.find(kind, namespace, name)
         if entry is None:
@@ -65,7 +65,7 @@ class Cluster:
     # -- between stored and served -------------------------------------------------------------------------------
 
     def decode(self, entry: Entry, kind: ServedKind, served: Served) -> Object:
-        """A copy of a stored object as a version shows it."""
+        """Decode a stored object in a served version."""
         body = kind.from_storage(entry.decode())
         if entry.epoch != kind.epoch:
             self._bring_up_to_date(body, kind)
@@ -75,7 +75,7 @@ class Cluster:
 
     @staticmethod
     def _bring_up_to_date(body: Object, kind: ServedKind) -> None:
-        """Defaults that came with a later schema count for what was stored before it."""
+        """Prune and default an object that was stored under an earlier schema."""
         stored = kind.versions.get(kind.storage)
         if stored is not None and kind.custom:
             prune(body, stored.whole)
@@ -91,7 +91,6 @@ class Cluster:
                 apply_defaults({name: stored[name] for name in stored if name != "metadata"}, target.node)
         metadata = body["metadata"]
         owners = metadata.get("ownerReferences")
-        rules = kind.rules
         return Entry(
             key=kind.key(metadata.get("namespace", ""), metadata["name"]),
             uid=metadata["uid"],
@@ -100,12 +99,12 @@ class Cluster:
             labels=metadata.get("labels") or _NOTHING,
             owners=tuple(owner.get("uid", "") for owner in owners) if owners else (),
             deleting="deletionTimestamp" in metadata,
-            fields=_selectable(kind, stored) if rules.selectable else _NOTHING,
+            fields=_selectable(kind, stored) if kind.strategy.selectable else _NOTHING,
             epoch=kind.epoch,
         )
 
     def put(self, kind: ServedKind, served: Served, body: Object) -> Entry:
-        """Store an object under the next version, which the body shows afterwards."""
+        """Store an object under the next version and set its resourceVersion."""
         version = self.store.next_version()
         entry = self.entry(kind, served, body, version)
         self.store.put(*kind.place, entry)
@@ -119,9 +118,9 @@ class Cluster:
 
 def _selectable(kind: ServedKind, body: Object) -> Mapping[str, str]:
     if not kind.custom:
-        return kind.rules.fields(body)
+        return kind.strategy.fields(body)
     found = {}
-    for path in kind.rules.selectable:
+    for path in kind.strategy.selectable:
         try:
             value = find(body, path)
         except JsonPathError:

@@ -1,4 +1,4 @@
-"""Cells of Tables: what ``kubectl get`` shows."""
+"""Table columns: the cells that ``kubectl get`` prints."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from .jsonpath import JsonPathError, find
 from .kinds import TableColumn
-from .schema.validation import show
+from .schema.validation import format_value
 
 __all__ = ["AGE", "NAME", "age", "crd_columns", "human_duration", "path_column"]
 
@@ -22,7 +22,7 @@ _NAME_WORDS: Final = (
 
 
 def human_duration(seconds: float) -> str:
-    """A duration as kubectl shows it: two units at most, the coarser the longer."""
+    """Format a duration as kubectl does: at most two units, coarser for longer durations."""
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"
@@ -52,7 +52,7 @@ def _pair(large: int, large_unit: str, small: int, small_unit: str) -> str:
 
 
 def age(text: Any, now: datetime) -> str:
-    """How long ago a timestamp is, in kubectl's words."""
+    """The age of a timestamp as kubectl prints it."""
     if not isinstance(text, str) or not text:
         return "<unknown>"
     try:
@@ -100,13 +100,13 @@ def _cell(type_: str, path: str) -> Callable[[Object, datetime], Any]:
                 return age(value, now) if isinstance(value, str) else "<invalid>"
         if isinstance(value, bool):
             return "true" if value else "false"
-        return value if isinstance(value, str) else show(value)
+        return value if isinstance(value, str) else format_value(value)
 
     return cell
 
 
 def crd_columns(definitions: list[Mapping[str, Any]] | None) -> tuple[TableColumn, ...]:
-    """The columns of a version of a CustomResourceDefinition; name first, and age when it states none."""
+    """The columns of a version of a CustomResourceDefinition; the name, and its own or the age."""
     if not definitions:
         return (NAME, path_column("Age", "date", ".metadata.creationTimestamp"))
     made = [

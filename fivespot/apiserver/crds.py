@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: what they must say, and the kinds that come of them."""
+"""CustomResourceDefinitions: validation, and the kinds that they define."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from .columns import crd_columns
 from .jsonpath import JsonPathError, find
-from .kinds import Rules, Served, ServedKind, version_priority
+from .kinds import Served, ServedKind, Strategy, version_priority
 from .names import label_problem, subdomain_problem
 from .schema import ROOT, schema_problems
-from .schema.validation import show
+from .schema.validation import format_value
 from .status import FieldCause, bad_request
 
-__all__ = ["CLEANUP", "DEFINITIONS", "DefinitionRules", "kind_of", "place_of"]
+__all__ = ["CLEANUP", "DEFINITIONS", "DefinitionStrategy", "kind_of", "resource_of"]
 
 Object = dict[str, Any]
 
@@ -39,14 +39,14 @@ _FLAGS: Final = frozenset({
 _GO_NAMES: Final = {int: "number", float: "number", str: "string", list: "array"}
 
 
-def place_of(body: Mapping[str, Any]) -> tuple[str, str]:
-    """Group and plural of what a definition defines."""
+def resource_of(body: Mapping[str, Any]) -> tuple[str, str]:
+    """The group and plural that a definition defines."""
     spec = body.get("spec", {})
     return spec.get("group", ""), spec.get("names", {}).get("plural", "")
 
 
-def tidy_schema(raw: Any) -> Any:
-    """A schema without members that Kubernetes does not know; it drops them without a word, and null defaults too."""
+def drop_unknown_members(raw: Any) -> Any:
+    """Drop members that are not part of JSONSchemaProps, and null values, as decoding into the Go type does."""
     if not isinstance(raw, dict):
         return raw
     made: Object = {}
@@ -54,11 +54,11 @@ def tidy_schema(raw: Any) -> Any:
         if name not in _SCHEMA_FIELDS or value is None:
             continue
         if name in {"properties", "patternProperties", "definitions"} and isinstance(value, dict):
-            made[name] = {key: tidy_schema(inner) for key, inner in value.items()}
+            made[name] = {key: drop_unknown_members(inner) for key, inner in value.items()}
         elif name in {"allOf", "anyOf", "oneOf"} and isinstance(value, list):
-            made[name] = [tidy_schema(inner) for inner in value]
+            made[name] = [drop_unknown_members(inner) for inner in value]
         elif name in {"items", "additionalProperties", "not"}:
-            made[name] = tidy_schema(value)
+            made[name] = drop_unknown_members(value)
         elif name in _FLAGS and not isinstance(value, bool):
             where = f"JSONSchemaProps.spec.versions.schema.openAPIV3Schema.{name}"
             given = _GO_NAMES.get(type(value), "object")
@@ -71,8 +71,8 @@ def tidy_schema(raw: Any) -> Any:
     return made
 
 
-class DefinitionRules(Rules):
-    """What is special about CustomResourceDefinitions."""
+class DefinitionStrategy(Strategy):
+    """The strategy of CustomResourceDefinitions."""
 
     unconditional = False
 
@@ -109,7 +109,7 @@ class DefinitionRules(Rules):
         for version in _versions(new):
             schema = version.get("schema")
             if isinstance(schema, dict) and "openAPIV3Schema" in schema:
-                schema["openAPIV3Schema"] = tidy_schema(schema["openAPIV3Schema"])
+                schema["openAPIV3Schema"] = drop_unknown_members(schema["openAPIV3Schema"])
 
     def validate(self, new: Object, old: Object | None) -> list[FieldCause]:
         spec = new.get("spec", {})
@@ -129,7 +129,7 @@ class DefinitionRules(Rules):
         if old is not None:
             for name in ("group", "scope"):
                 if spec.get(name) != old.get("spec", {}).get(name):
-                    words = f"Invalid value: {show(spec.get(name))}: field is immutable"
+                    words = f"Invalid value: {format_value(spec.get(name))}: field is immutable"
                     causes.append(FieldCause(f"spec.{name}", "FieldValueInvalid", words))
         return causes
 
@@ -143,7 +143,7 @@ def _required(field: str) -> FieldCause:
 
 
 def _invalid(field: str, value: Any, words: str) -> FieldCause:
-    return FieldCause(field, "FieldValueInvalid", f"Invalid value: {show(value)}: {words}")
+    return FieldCause(field, "FieldValueInvalid", f"Invalid value: {format_value(value)}: {words}")
 
 
 def _names_problems(new: Object, spec: Object) -> list[FieldCause]:
@@ -161,7 +161,7 @@ def _names_problems(new: Object, spec: Object) -> list[FieldCause]:
     if not scope:
         causes.append(_required("spec.scope"))
     elif scope not in {"Cluster", "Namespaced"}:
-        words = f'Unsupported value: {show(scope)}: supported values: "Cluster", "Namespaced"'
+        words = f'Unsupported value: {format_value(scope)}: supported values: "Cluster", "Namespaced"'
         causes.append(FieldCause("spec.scope", "FieldValueNotSupported", words))
     for each in ("plural", "singular", "kind", "listKind"):
         value = names.get(each)
@@ -199,7 +199,7 @@ def _version_problems(spec: Object) -> list[FieldCause]:
         if not isinstance(schema, dict):
             causes.append(_required(where))
         elif not single or number == 0:
-            # The real server speaks of the first alone when all versions have the same one.
+            # kube-apiserver reports a schema that all versions share once, for the first.
             causes += schema_problems(schema, ROOT if single else where)
         for at, column in enumerate(each.get("additionalPrinterColumns") or ()):
             causes += _column_problems(column, f"{path}.additionalPrinterColumns[{at}]")
@@ -220,7 +220,7 @@ def _column_problems(column: Object, path: str) -> list[FieldCause]:
     return causes
 
 
-class _CustomRules(Rules):
+class _CustomStrategy(Strategy):
     unconditional = False
 
     def __init__(self, selectable: tuple[str, ...]) -> None:
@@ -228,7 +228,7 @@ class _CustomRules(Rules):
 
 
 def kind_of(body: Mapping[str, Any], epoch: int) -> ServedKind:
-    """The kind that a valid definition defines."""
+    """Build the kind that a valid definition defines."""
     spec = body["spec"]
     names = spec["names"]
     versions = {}
@@ -263,7 +263,7 @@ def kind_of(body: Mapping[str, Any], epoch: int) -> ServedKind:
         categories=tuple(names.get("categories") or ()),
         custom=True,
         generated=True,
-        rules=_CustomRules(tuple(sorted(paths))),
+        strategy=_CustomStrategy(tuple(sorted(paths))),
         epoch=epoch,
         terminating="deletionTimestamp" in body["metadata"],
     )

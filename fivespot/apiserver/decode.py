@@ -1,4 +1,4 @@
-"""From the body of a write to an object of a kind: known fields, right types, defaults."""
+"""Decoding of request bodies into objects of a kind: types, unknown fields, defaults."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .body import decode
 from .cluster import Object
 from .kinds import Served, ServedKind
 from .messages import ApiRequest
-from .metadata import coerce
+from .metadata import decode_metadata
 from .schema import Node, apply_defaults, prune, validate
 from .schema.validation import json_type
-from .status import ApiFault, bad_request
+from .status import StatusError, bad_request
 
 __all__ = ["Decoded", "read_object", "shape"]
 
@@ -24,17 +24,17 @@ _GO_TYPES = {"string": "string", "integer": "int32", "number": "float64", "boole
 
 @dataclass(slots=True)
 class Decoded:
-    """An object, and what the client is to be warned of."""
+    """A decoded object, and the warnings for the client."""
 
     body: Object
     warnings: list[str]
 
 
 def read_object(request: ApiRequest, kind: ServedKind, served: Served, validation: str) -> Decoded:
-    """The object in the body of a create or replace.
+    """Decode the body of a create or replace.
 
     :param validation: ``Ignore``, ``Warn`` or ``Strict``.
-    :raises ApiFault: 400, 413, 415.
+    :raises StatusError: 400, 413, 415.
     """
     document = decode(request.body, request.header("content-type"), kind.kind, find_duplicates=validation != "Ignore")
     return shape(
@@ -50,15 +50,16 @@ def shape(
     complaints: list[str] | None = None,
     before: Mapping[str, Any] = _NOTHING,
 ) -> Decoded:
-    """Bring a decoded object into the shape of its kind.
+    """Convert a decoded body to an object of its kind.
 
-    :param complaints: what is already known to be dropped.
-    :param before: an object in shape already; what is the same object in both is not looked at again.
-    :raises ApiFault: 400.
+    :param complaints: problems that decoding the text found, such as duplicate fields.
+    :param before: an object that was converted already; members that are the same Python object in both
+        are not checked again.
+    :raises StatusError: 400.
     """
     _check_type(body, kind, served)
     unknown: list[str] = []
-    metadata = coerce(body, kind.kind, served.name, unknown, before.get("metadata", _NOTHING))
+    metadata = decode_metadata(body, kind.kind, served.name, unknown, before.get("metadata", _NOTHING))
     rest = {name: value for name, value in body.items() if name not in {"apiVersion", "kind", "metadata"}}
     new = {name: value for name, value in rest.items() if before.get(name) is not value}
     prune(new, served.node, "", unknown)
@@ -116,14 +117,14 @@ def _missing(kind: ServedKind, what: str, body: Any) -> str:
 
 
 def _typed(rest: Object, kind: ServedKind, served: Served) -> None:
-    """What Go's decoder does to a built-in kind: wrong types are refused, empty parts vanish."""
+    """Refuse wrong types and drop empty members, as decoding a built-in kind into its Go type does."""
     _drop_empty(rest, served.node)
     for cause in validate(rest, served.node, kind.kind):
         if cause.reason == "FieldValueTypeInvalid":
             raise _wrong_type(rest, kind, served, cause.field)
 
 
-def _wrong_type(rest: Object, kind: ServedKind, served: Served, path: str) -> ApiFault:
+def _wrong_type(rest: Object, kind: ServedKind, served: Served, path: str) -> StatusError:
     names = path.removeprefix(kind.kind).strip(".")
     value: Any = rest
     node: Node | None = served.node

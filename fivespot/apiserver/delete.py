@@ -19,7 +19,7 @@ _PROTECTED: Final = frozenset({"default", "kube-system", "kube-public"})
 
 
 class Deleter:
-    """Carries deletions out on one cluster."""
+    """Deletes objects of one cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -27,9 +27,9 @@ class Deleter:
     def delete(
         self, kind: ServedKind, served: Served, namespace: str, name: str, options: DeleteOptions
     ) -> tuple[Object, bool]:
-        """Delete an object; returns its last known state and whether it is gone.
+        """Delete an object; returns its last state and whether it was removed.
 
-        :raises ApiFault: 403, 404, 409.
+        :raises StatusError: 403, 404, 409.
         """
         if _is_namespace(kind) and name in _PROTECTED:
             raise forbidden(kind.group, kind.plural, name, "this namespace may not be deleted")
@@ -54,7 +54,7 @@ class Deleter:
     def mark(
         self, kind: ServedKind, served: Served, entry: Entry, propagation: str, *, dry_run: bool = False
     ) -> tuple[Object, bool]:
-        """Delete an object that is there, whatever its state; returns its last state and whether it is gone."""
+        """Remove an object or, when something holds it, mark it as deleting; returns it and whether it is gone."""
         body = self._cluster.decode(entry, kind, served)
         metadata = body["metadata"]
         finalizers = _finalizers(metadata.get("finalizers", []), propagation)
@@ -64,8 +64,8 @@ class Deleter:
         if not finalizers and not held:
             if not dry_run:
                 self._cluster.remove(kind, entry.key)
-            if kind.rules.returns_deleted and kind.generated:
-                # A pod is told to go in no time at all, and the answer shows it so.
+            if kind.strategy.returns_deleted and kind.generated:
+                # Without a kubelet a pod's grace period is zero, which the answer includes.
                 metadata |= {"deletionTimestamp": self._cluster.now(), "deletionGracePeriodSeconds": 0}
                 metadata["generation"] += 1
             return body, True
@@ -98,7 +98,7 @@ def _finalizers(known: list[str], propagation: str) -> list[str]:
 
 
 def _terminating(body: Object, now: str) -> None:
-    """What a definition says of itself while its objects are deleted."""
+    """Set the Terminating condition of a definition whose objects are being deleted."""
     status = body.setdefault("status", {})
     others = [each for each in status.get("conditions") or [] if each.get("type") != "Terminating"]
     condition = {

@@ -1,4 +1,4 @@
-"""What the server says it serves: plain and aggregated discovery."""
+"""Discovery documents, plain and aggregated."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SUB_VERBS: Final = ["get", "patch", "update"]
 
 
 class DiscoveryDocuments:
-    """Answers under ``/api`` and ``/apis`` that are about kinds, not objects."""
+    """Answers discovery requests under ``/api`` and ``/apis``."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     def answer(self, path: str, accept: str) -> ApiResponse | None:
-        """The answer for a path; None when the path is none of discovery's."""
+        """The answer for a path; None for paths that are not discovery's."""
         parts = [part for part in path.split("/") if part]
         aggregated = aggregated_discovery(accept)
         match parts:
@@ -96,7 +96,7 @@ def _subresources(kind: ServedKind, served: Served) -> list[tuple[str, dict[str,
 
 def _verbs(kind: ServedKind) -> list[str]:
     verbs = _CUSTOM_VERBS if kind.custom else _VERBS
-    return verbs if kind.rules.deletes_many else [verb for verb in verbs if verb != "deletecollection"]
+    return verbs if kind.strategy.deletes_many else [verb for verb in verbs if verb != "deletecollection"]
 
 
 def _plain(kind: ServedKind, served: Served) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Sets of fields: what ``managedFields`` records (structured-merge-diff), as sets of paths.
+"""Field sets (structured-merge-diff), the content of ``managedFields``, as sets of paths.
 
 A path is a tuple of elements as FieldsV1 writes them: ``f:name`` for a member, ``k:{"name":"x"}`` for an item of a
 list with keys, ``v:"x"`` for an item of a set.
@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from .schema import Node
-from .schema.validation import alike, show
+from .schema.validation import format_value, json_equal
 
 __all__ = [
     "Changes",
@@ -32,13 +32,13 @@ Path = tuple[str, ...]
 FieldSet = AbstractSet[Path]
 
 _REMEMBERED: Final = 2048
-"""Sets kept in both forms. Objects of one kind that the same clients write mostly have the same few."""
+"""Field sets that are cached in both forms: objects that the same clients write mostly share a few sets."""
 _OPEN: Final = Node(raw={}, preserve=True)
 _ABSENT: Final = object()
 
 
 class Changes:
-    """What differs between two states."""
+    """The fields that differ between two states."""
 
     __slots__ = ("added", "modified", "removed")
 
@@ -82,7 +82,7 @@ def _decode(raw: Any, path: Path, found: set[Path]) -> None:
 
 
 def encode_fields(paths: FieldSet) -> dict[str, Any]:
-    """The FieldsV1 value of a set of paths, to be read only: the same sets give the same object."""
+    """The FieldsV1 value of a set of paths; cached, so callers must not change it."""
     return _encoded(frozenset(paths))
 
 
@@ -99,7 +99,7 @@ def _encoded(paths: frozenset[Path]) -> dict[str, Any]:
 
 
 def _trim(level: dict[str, Any]) -> None:
-    """A path with nothing below it is written without its dot."""
+    """Write paths with nothing below them without their dot."""
     for inner in level.values():
         if len(inner) == 1 and "." in inner:
             inner.clear()
@@ -108,24 +108,24 @@ def _trim(level: dict[str, Any]) -> None:
 
 
 def child(node: Node, name: str) -> Node:
-    """The schema of a member; what is not described counts as open."""
+    """The schema of a member; an open one for members that the schema does not describe."""
     return node.child(name) or _OPEN
 
 
 def is_granular(value: Any, node: Node) -> bool:
-    """Whether the parts of a value have owners of their own."""
+    """Whether members or items of a value are owned individually."""
     if isinstance(value, dict):
         return node.map_type != "atomic"
     return isinstance(value, list) and node.list_type in {"map", "set"}
 
 
 def element(item: Any, node: Node) -> str:
-    """The path element of an item of a list with identities.
+    """The path element of an item of an associative list.
 
     :param node: of the list.
     """
     if node.list_type == "set":
-        return f"v:{show(item)}"
+        return f"v:{format_value(item)}"
     if len(node.list_keys) == 1 and isinstance(item, dict):
         named = item.get(node.list_keys[0])
         if type(named) is str:
@@ -136,21 +136,21 @@ def element(item: Any, node: Node) -> str:
         if value is None and node.items is not None and (inner := node.items.properties.get(key)) is not None:
             value = msgspec.json.decode(inner.default) if inner.default is not None else None
         keys[key] = value
-    return f"k:{show(keys)}"
+    return f"k:{format_value(keys)}"
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _keyed(key: str, value: str) -> str:
-    return f"k:{show({key: value})}"
+    return f"k:{format_value({key: value})}"
 
 
 def items_by_element(value: Any, node: Node) -> dict[str, Any]:
-    """The items of such a list by their path element, in order."""
+    """The items of an associative list by path element, in order."""
     return {element(item, node): item for item in value} if isinstance(value, list) else {}
 
 
 def parts(value: Any, node: Node) -> Iterator[tuple[str, Any, Node]]:
-    """The parts of a granular value: path element, value, schema."""
+    """Members or items of a granular value: path element, value, schema."""
     if isinstance(value, dict):
         for name, member in value.items():
             yield f"f:{name}", member, child(node, name)
@@ -160,7 +160,7 @@ def parts(value: Any, node: Node) -> Iterator[tuple[str, Any, Node]]:
 
 
 def applied_set(value: Any, node: Node) -> FieldSet:
-    """The fields that a configuration states: its leaves, and the items of its lists with identities."""
+    """The fields of an applied configuration: its leaves, and the items of associative lists."""
     found: set[Path] = set()
     _leaves(value, node, (), found)
     return found
@@ -168,11 +168,11 @@ def applied_set(value: Any, node: Node) -> FieldSet:
 
 def _leaves(value: Any, node: Node, path: Path, found: set[Path]) -> None:
     if not is_granular(value, node) or (value == {} and path):
-        # An empty map is stated; an empty list of items with identities states nothing.
+        # An empty map is a field of its own; an empty associative list is not.
         found.add(path)
         return
     if path and (path[-1].startswith("k:") or node is _OPEN):
-        # Items of lists with keys are stated themselves, and so are maps that no schema describes.
+        # Items of lists with keys are fields themselves, and so are maps without a schema.
         found.add(path)
     for name, inner, below in parts(value, node):
         _leaves(inner, below, (*path, name), found)
@@ -197,7 +197,7 @@ def everything(value: Any, node: Node, path: Path, found: set[Path]) -> None:
 
 
 def compare(old: Any, new: Any, node: Node) -> Changes:
-    """What was added, changed and removed between two states of an object."""
+    """Compare two states of an object."""
     changes = Changes()
     _compare(old, new, node, (), changes)
     return changes
@@ -207,7 +207,7 @@ def _compare(old: Any, new: Any, node: Node, path: Path, changes: Changes) -> No
     if old is new:
         return
     if type(old) is not type(new) or not is_granular(new, node):
-        if not alike(old, new):
+        if not json_equal(old, new):
             _replaced(old, new, node, path, changes)
         return
     if isinstance(new, dict):
@@ -218,7 +218,7 @@ def _compare(old: Any, new: Any, node: Node, path: Path, changes: Changes) -> No
         known = before.pop(name, None)
         if known is None:
             everything(inner, below, (*path, name), changes.added)
-        elif not alike(known[0], inner):
+        elif not json_equal(known[0], inner):
             _compare(known[0], inner, below, (*path, name), changes)
     for name, (inner, below) in before.items():
         everything(inner, below, (*path, name), changes.removed)

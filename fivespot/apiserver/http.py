@@ -1,4 +1,4 @@
-"""The server over HTTP (aiohttp), for kubectl and clients of other processes."""
+"""HTTP listener (aiohttp), for kubectl and clients in other processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .messages import ApiRequest, ApiResponse, DisconnectedError, Stream, parse_
 from .server import ApiServer
 from .status import too_large
 
-__all__ = ["HttpFront"]
+__all__ = ["HttpListener"]
 
 _LINE_LIMIT: Final = 256 * 1024
 """Bytes of the request line: label selectors grow long."""
@@ -24,16 +24,16 @@ _STOP: Final = 1.0
 _TIMEOUT: Final = "timeoutSeconds"
 _SENSIBLE: Final = re.compile("[0-9]{1,9}")
 _WATCH: Final = 2700
-"""Seconds that a watch lasts which did not say how long, where they have to be counted here."""
+"""Time-out of watches without timeoutSeconds when the clock is scaled."""
 
 
-class HttpFront:
-    """Serves one server on a port; an async context manager inside the server's.
+class HttpListener:
+    """Listens on a port for one server; an async context manager inside the server's.
 
-    :param host: loopback unless told otherwise: there is no authorization behind it.
-    :param port: 0 chooses a free one; :attr:`url` tells it.
-    :param speed: how much faster than real time the running loop's clock goes. Clients count real seconds, so the
-        seconds that they ask for, and those after which their connections end, are multiplied by it.
+    :param host: loopback by default, because there is no authorization.
+    :param port: 0 for a free one; see :attr:`url`.
+    :param speed: speed of the loop's clock relative to real time. Clients count real seconds, so the time-outs that
+        they ask for and the keep-alive time are multiplied by it.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class HttpFront:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._runner is not None
-        # Open watches would otherwise hold their connections until the time for a shutdown is up.
+        # Open watches would hold their connections until the shutdown time-out.
         self._server.cluster.store.close()
         await self._runner.cleanup()
 
@@ -109,7 +109,7 @@ class HttpFront:
         return asked
 
     def _stretched(self, seconds: str) -> str:
-        # Whatever is no sensible number is for the server to refuse; 0 asks for nothing.
+        # Invalid numbers are left for the server to refuse; 0 is the default.
         if not _SENSIBLE.fullmatch(seconds):
             return seconds
         return str(round((int(seconds) or _WATCH) * self._speed))
@@ -130,7 +130,7 @@ async def _read(request: web.BaseRequest) -> bytes | None:
 
 
 def _abort(request: web.BaseRequest) -> None:
-    """End the connection at once, with whatever was written of the answer."""
+    """Abort the connection."""
     if request.transport is not None:
         request.transport.abort()
 
@@ -163,7 +163,7 @@ async def _streamed(request: web.BaseRequest, response: ApiResponse, stream: Str
         _abort(request)
         return answer
     except ConnectionResetError:
-        # The client has gone, which is how most watches end.
+        # The client closed the connection, which is how most watches end.
         return answer
     finally:
         stream.close()

@@ -20,13 +20,13 @@ _FILTER: Final = re.compile(r"""\s*@(?P<path>[^=!<>]*?)\s*(?:(?P<operator>==|!=|
 
 
 class JsonPathError(ValueError):
-    """The path cannot be understood."""
+    """The path is invalid."""
 
 
 def find(value: Any, path: str) -> Any:
-    """The first value at a path, None when there is none.
+    """The first value at a path; None when there is none.
 
-    :raises JsonPathError: the path is none.
+    :raises JsonPathError: the path is invalid.
     """
     level: list[Any] = [value]
     for step in _steps(path):
@@ -35,7 +35,7 @@ def find(value: Any, path: str) -> Any:
 
 
 def put(value: dict[str, Any], path: str, new: Any) -> None:
-    """Set the value at a path of plain names, making what is missing on the way."""
+    """Set the value at a path of plain names, creating missing objects."""
     names = path.strip(".").split(".")
     for name in names[:-1]:
         value = value.setdefault(name, {})

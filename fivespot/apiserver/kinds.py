@@ -1,4 +1,4 @@
-"""What is served: kinds, their versions, and the registry that requests are looked up in."""
+"""Kinds, their served versions, and the registry that requests are looked up in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from .schema import Node, compile_schema
 from .status import FieldCause
 
-__all__ = ["Registry", "Rules", "Served", "ServedKind", "TableColumn", "version_priority"]
+__all__ = ["Registry", "Served", "ServedKind", "Strategy", "TableColumn", "version_priority"]
 
 Object = dict[str, Any]
 
@@ -19,7 +19,7 @@ _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 def version_priority(name: str) -> tuple[int, int, int, str]:
-    """A key that sorts versions as Kubernetes prefers them: v2, v1, v1beta1, v1alpha1, then others by name."""
+    """A sort key in Kubernetes' order of preference: v2, v1, v1beta1, v1alpha1, then others by name."""
     found = _VERSION.fullmatch(name)
     if found is None:
         return (1, 0, 0, name)
@@ -29,7 +29,7 @@ def version_priority(name: str) -> tuple[int, int, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """One column of a Table.
+    """A column of a Table.
 
     :param value: gives a row's cell from the object and the time.
     """
@@ -42,34 +42,34 @@ class TableColumn:
     priority: int = 0
 
 
-class Rules:
-    """What is special about a kind. These defaults suit a kind of which nothing is."""
+class Strategy:
+    """The behaviour of a kind around writes, as a registry strategy in kube-apiserver. The defaults do nothing."""
 
     selectable: tuple[str, ...] = ()
-    """Names beyond ``metadata.name`` and ``metadata.namespace`` that field selectors may use."""
+    """Fields beside ``metadata.name`` and ``metadata.namespace`` that field selectors may use."""
 
     unconditional = True
-    """Whether a PUT without resourceVersion overwrites what is there."""
+    """Whether a PUT without resourceVersion is allowed."""
     create_on_update = False
-    """Whether a PUT creates what is not there."""
+    """Whether a PUT creates an object that does not exist."""
     returns_deleted = False
-    """Whether a deletion is answered with the object instead of a Status."""
+    """Whether the answer to a deletion is the object instead of a Status."""
     deletes_many = True
-    """Whether all objects can be deleted by one request."""
+    """Whether the kind supports deletecollection."""
     label_names = False
     """Whether names are DNS labels instead of subdomains."""
 
     def default(self, new: Object) -> None:
-        """Fill in what counts as stated by whoever writes the object, on every write."""
+        """Set defaults on every write; the writer owns them."""
 
     def prepare_create(self, new: Object) -> None:
-        """Fill in what the server sets when an object is created."""
+        """Set and clear fields when an object is created; nobody owns them."""
 
     def prepare_update(self, new: Object, old: Object, subresource: str) -> None:
-        """Put back what an update may not change."""
+        """Restore the fields that an update of the resource or of a subresource must not change."""
 
     def validate(self, new: Object, old: Object | None) -> list[FieldCause]:
-        """What is wrong beyond the schema."""
+        """Check an object beyond its schema."""
         return []
 
     def fields(self, body: Object) -> Mapping[str, str]:
@@ -79,7 +79,7 @@ class Rules:
 
 @dataclass(slots=True, eq=False)
 class Served:
-    """One version of a kind.
+    """A served version of a kind.
 
     :param schema: of the whole object, as published.
     :param node: compiled, without apiVersion, kind and metadata.
@@ -116,12 +116,12 @@ def _unchanged(body: Object) -> Object:
 
 @dataclass(slots=True, eq=False)
 class ServedKind:
-    """A kind and how it is served.
+    """A kind with its served versions.
 
     :param versions: served ones by name, in order of preference.
     :param storage: the version that objects are stored in.
-    :param generated: the server counts changes of spec in ``metadata.generation``.
-    :param epoch: changes with the schemas, so that objects written before are brought up to date when read.
+    :param generated: changes of the spec increase ``metadata.generation``.
+    :param epoch: changes with the schemas, so that objects stored before are pruned and defaulted again when read.
     :param stored_as: group and plural of the kind whose storage it shares (the two kinds of Event).
     :param to_storage: from this kind's form to the stored one; ``from_storage`` back.
     """
@@ -138,7 +138,7 @@ class ServedKind:
     categories: tuple[str, ...] = ()
     custom: bool = False
     generated: bool = False
-    rules: Rules = field(default_factory=Rules)
+    strategy: Strategy = field(default_factory=Strategy)
     epoch: int = 0
     terminating: bool = False
     stored_as: tuple[str, str] | None = None
@@ -147,12 +147,12 @@ class ServedKind:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Group and plural under which it is stored."""
+        """The group and plural under which it is stored."""
         return self.stored_as or (self.group, self.plural)
 
     @property
     def lists(self) -> str:
-        """The kind of a list of them."""
+        """The kind of its lists."""
         return self.list_kind or f"{self.kind}List"
 
     def api_version(self, version: str) -> str:
@@ -170,15 +170,15 @@ class Registry:
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, str], ServedKind] = {}
         self.generation = 0
-        """Changes with every change of what is served."""
+        """Increases with every change of the served kinds."""
 
     def add(self, kind: ServedKind) -> None:
-        """Serve a kind, or another form of it."""
+        """Serve a kind, replacing an earlier form of it."""
         self._kinds[kind.group, kind.plural] = kind
         self.generation += 1
 
     def remove(self, group: str, plural: str) -> None:
-        """Serve a kind no more."""
+        """Stop serving a kind."""
         if self._kinds.pop((group, plural), None) is not None:
             self.generation += 1
 

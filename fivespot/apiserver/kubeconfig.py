@@ -13,7 +13,7 @@ __all__ = ["kubeconfig", "write_kubeconfig"]
 def kubeconfig(url: str, *, token: str = "", name: str = "fivespot", ca_file: str = "") -> str:
     """The text of a kubeconfig with one cluster, one user and one context.
 
-    :param url: where the server is; kubectl shows a token only to https servers.
+    :param url: URL of the server; kubectl sends tokens only to https servers.
     """
     cluster = {"server": url, **({"certificate-authority": ca_file} if ca_file else {})}
     user = {"token": token} if token else {}
@@ -32,7 +32,7 @@ def kubeconfig(url: str, *, token: str = "", name: str = "fivespot", ca_file: st
 
 
 def write_kubeconfig(path: Path, text: str) -> None:
-    """Write it so that nobody else can read it.
+    """Write a kubeconfig that only its owner can read.
 
     :raises OSError: the file cannot be written.
     """

@@ -1,7 +1,6 @@
-"""What happens by itself: definitions become kinds, namespaces and owners take what is theirs with them.
+"""Controllers inside the server: definitions, namespace deletion, garbage collection.
 
-One task works off a queue of names, a few objects a turn, on the loop that the server runs on; nothing else in the
-server runs in the background.
+One task works through a queue on the server's event loop; nothing else runs in the background.
 """
 
 from __future__ import annotations
@@ -12,34 +11,34 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from .cluster import Cluster, Object
-from .crds import CLEANUP, DEFINITIONS, kind_of, place_of
+from .crds import CLEANUP, DEFINITIONS, kind_of, resource_of
 from .delete import FOREGROUND, ORPHAN, Deleter
 from .kinds import Served, ServedKind
-from .store import Entry, Event, Signal
+from .store import Entry, Event, Notifier
 
 __all__ = ["Lifecycle"]
 
 _TURN: Final = 100
-"""Objects that are looked at between two turns of the loop."""
+"""Jobs between two turns of the event loop."""
 
 Job = Callable[[], None]
 
 
 class Lifecycle:
-    """Follows the changes of one cluster."""
+    """Runs the controllers of one cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._deleter = Deleter(cluster)
         self._jobs: deque[Job] = deque()
-        self._wake = Signal()
+        self._wake = Notifier()
         self._dependants: dict[str, set[str]] = {}
         self._epochs = 0
         self._specs: dict[tuple[str, str], Object] = {}
         cluster.store.listen(self._changed)
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Process the queue until cancelled."""
         while True:
             for _ in range(min(len(self._jobs), _TURN)):
                 self._jobs.popleft()()
@@ -49,7 +48,7 @@ class Lifecycle:
                 await self._wake.wait()
 
     def settle(self) -> None:
-        """Work off everything now: for servers that are used without a running task."""
+        """Process the whole queue now, for servers that run no task."""
         while self._jobs:
             self._jobs.popleft()()
 
@@ -99,7 +98,7 @@ class Lifecycle:
 
     def _definition(self, event: Event) -> None:
         if event.deleted:
-            group, plural = place_of(event.new.decode())
+            group, plural = resource_of(event.new.decode())
             if self._serves(event.new.uid, group, plural):
                 self._specs.pop((group, plural), None)
                 self._cluster.registry.remove(group, plural)
@@ -113,9 +112,9 @@ class Lifecycle:
         return self._cluster.registry.find(group, plural) is not None
 
     def _retry_names(self, group: str) -> None:
-        """Names that were taken may be free now."""
+        """Reconcile the definitions of a group again: names that were in use may be free."""
         for entry in list(self._cluster.store.collection(*DEFINITIONS).entries.values()):
-            if place_of(entry.decode())[0] == group:
+            if resource_of(entry.decode())[0] == group:
                 self._later(lambda name=entry.name: self._reconcile_definition(name))  # type: ignore[misc]
 
     def _reconcile_definition(self, name: str) -> None:
@@ -125,7 +124,7 @@ class Lifecycle:
             return
         body = self._cluster.decode(entry, kind, served)
         problem = self._name_conflict(body)
-        known = self._cluster.registry.find(*place_of(body))
+        known = self._cluster.registry.find(*resource_of(body))
         if problem is None or known is not None:
             self._serve(body, known)
         if "deletionTimestamp" in body["metadata"]:
@@ -139,14 +138,14 @@ class Lifecycle:
             self._cluster.put(kind, served, body)
 
     def _serve(self, body: Object, known: ServedKind | None) -> None:
-        place = place_of(body)
+        place = resource_of(body)
         if known is not None and self._specs.get(place) == body["spec"]:
             known.terminating = "deletionTimestamp" in body["metadata"]
             return
         self._specs[place] = body["spec"]
         made = kind_of(body, self._epochs)
         if not made.versions:
-            # Nothing is served, but what is stored stays until a version is again.
+            # Nothing is served, but stored objects stay until a version is served again.
             self._cluster.registry.remove(made.group, made.plural)
             return
         if known is not None and _alike(known, made):
@@ -157,7 +156,7 @@ class Lifecycle:
         self._cluster.registry.add(made)
 
     def _name_conflict(self, body: Object) -> tuple[str, str] | None:
-        """Reason and words when another kind of the group has one of the names."""
+        """The reason and message of a conflict with the names of another kind of the group."""
         spec = body["spec"]
         names = spec["names"]
         for other in self._cluster.registry.kinds(spec["group"]):
@@ -175,13 +174,13 @@ class Lifecycle:
         return None
 
     def _empty_definition(self, name: str) -> None:
-        """Delete the objects of a definition that is going, then let it go."""
+        """Delete the objects of a deleting definition, then remove its finalizer."""
         kind, served = self._kind(*DEFINITIONS)
         entry = self._cluster.find(kind, "", name)
         if entry is None:
             return
         body = self._cluster.decode(entry, kind, served)
-        place = place_of(body)
+        place = resource_of(body)
         defined = self._cluster.registry.find(*place)
         if defined is not None and self._delete_all(defined, ""):
             return
@@ -223,7 +222,7 @@ class Lifecycle:
             self._cluster.remove(kind, entry.key)
 
     def _delete_all(self, kind: ServedKind, namespace: str) -> int:
-        """Delete the objects of a kind; returns how many are still there."""
+        """Delete the objects of a kind; returns how many remain."""
         served = _any_version(kind)
         for entry in self._cluster.collection(kind).snapshot(namespace):
             if not entry.deleting:
@@ -237,7 +236,7 @@ class Lifecycle:
             self._later(lambda each=dependant: self._check_owners(each))  # type: ignore[misc]
 
     def _check_owners(self, uid: str) -> None:
-        """Delete an object whose owners are all gone; forget those that are, where others remain."""
+        """Delete an object without an existing owner; otherwise remove references to owners that do not exist."""
         found = self._find(uid)
         if found is None:
             return
@@ -255,7 +254,7 @@ class Lifecycle:
 
     def _is_owner(self, uid: str, dependant: Entry) -> bool:
         found = self._find(uid)
-        # An owner of another namespace is none.
+        # Owners in another namespace do not count.
         return found is not None and (not found[0].namespaced or found[2].namespace == dependant.namespace)
 
     def _drop_owners(self, kind: ServedKind, served: Served, entry: Entry, kept: set[str]) -> None:
@@ -267,7 +266,7 @@ class Lifecycle:
         self._cluster.put(kind, served, body)
 
     def _propagate(self, uid: str) -> None:
-        """Do what the finalizers of the garbage collector on a deleting object ask for."""
+        """Process the garbage collector's finalizers of a deleting object."""
         found = self._find(uid)
         if found is None:
             return
@@ -342,7 +341,7 @@ def _any_version(kind: ServedKind) -> Served:
 
 
 def _alike(one: ServedKind, other: ServedKind) -> bool:
-    """Whether two kinds are served in the same way."""
+    """Whether two kinds are served identically."""
     return _facts(one) == _facts(other)
 
 
@@ -358,7 +357,7 @@ def _facts(kind: ServedKind) -> tuple[Any, ...]:
         for each in kind.versions.values()
     ]
     names = (kind.kind, kind.singular, kind.lists, kind.short_names, kind.categories)
-    return (versions, kind.storage, names, kind.rules.selectable)
+    return (versions, kind.storage, names, kind.strategy.selectable)
 
 
 def _definition_status(body: Object, problem: tuple[str, str] | None, *, established: bool, now: str) -> Object:

@@ -1,4 +1,4 @@
-"""``managedFields``: who set which field, for updates of every kind."""
+"""``managedFields``: tracking of field owners for all writes except apply."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = [
     "FieldManager",
     "FieldManagers",
     "Owner",
-    "bare",
     "read_managers",
     "strip",
     "track_update",
     "with_metadata",
+    "without_managed_fields",
     "write_managers",
 ]
 
@@ -33,7 +33,7 @@ _STRIPPED: Final = frozenset(
         )
     }
 )  # fmt: skip
-"""Fields that have no owner."""
+"""Fields that are never owned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Owner:
 
 @dataclass(slots=True)
 class FieldManager:
-    """What one owner owns, and since when it is exactly that."""
+    """The fields of one manager, and the time of their last change."""
 
     fields: FieldSet
     time: str
@@ -64,12 +64,12 @@ def with_metadata(node: Node) -> Node:
 
 
 def strip(fields: FieldSet) -> FieldSet:
-    """Without those that nobody owns."""
+    """Remove fields that are never owned."""
     return {path for path in fields if path[:2] not in _STRIPPED}
 
 
 def read_managers(metadata: Mapping[str, Any]) -> FieldManagers:
-    """What an object records; entries that cannot be understood are dropped."""
+    """Decode the ``managedFields`` of an object; invalid entries are dropped."""
     managers: FieldManagers = {}
     for entry in metadata.get("managedFields") or ():
         try:
@@ -88,7 +88,7 @@ def read_managers(metadata: Mapping[str, Any]) -> FieldManagers:
 
 
 def write_managers(metadata: dict[str, Any], managers: FieldManagers) -> None:
-    """Record it."""
+    """Encode the field managers into ``managedFields``."""
     entries = []
     order = sorted(managers.items(), key=lambda item: (item[0].operation, item[1].time, item[0].manager))
     for owner, manager in order:
@@ -112,7 +112,7 @@ def write_managers(metadata: dict[str, Any], managers: FieldManagers) -> None:
 
 
 def track_update(old: Mapping[str, Any], new: dict[str, Any], node: Node, owner: Owner, now: str) -> None:
-    """Record in the new state who owns what after an update that is not an apply.
+    """Update ``managedFields`` after a write that is not an apply.
 
     :param old: the state before, {} when there was none.
     :param node: of whole objects (:func:`with_metadata`).
@@ -122,10 +122,10 @@ def track_update(old: Mapping[str, Any], new: dict[str, Any], node: Node, owner:
     known = old.get("metadata", {})
     managers = read_managers(metadata if given is not None else known)
     if known and not managers:
-        # Like the real server: an object that nobody is recorded for stays so until the first apply.
+        # As in kube-apiserver, an object without managedFields stays without until its first apply.
         metadata.pop("managedFields", None)
         return
-    changes = compare(bare(old), bare(new), node)
+    changes = compare(without_managed_fields(old), without_managed_fields(new), node)
     touched = strip(changes.added | changes.modified)
     held = managers.get(owner)
     own = ((held.fields if held else frozenset()) | touched) - changes.removed
@@ -137,7 +137,7 @@ def track_update(old: Mapping[str, Any], new: dict[str, Any], node: Node, owner:
     ]
     records = known.get("managedFields")
     if own == (held.fields if held else frozenset()) and not losing and records and given in (None, records):
-        # Everybody owns what they owned, so the records stand as they are.
+        # No owner changes, so the entries stay as they are.
         metadata["managedFields"] = records
         return
     for manager in losing:
@@ -150,8 +150,8 @@ def track_update(old: Mapping[str, Any], new: dict[str, Any], node: Node, owner:
     write_managers(metadata, managers)
 
 
-def bare(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The object without its records."""
+def without_managed_fields(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The object without managedFields and type."""
     if not body:
         return {}
     metadata = {name: value for name, value in body["metadata"].items() if name != "managedFields"}

@@ -1,4 +1,4 @@
-"""What a front does to a client instead of answering it."""
+"""Requests and responses, independent of a transport."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["ApiRequest", "ApiResponse", "Body", "DisconnectedError", "Stream", "
 
 
 class DisconnectedError(Exception):
-    """The connection ends here, without an answer or in the middle of one.
+    """The connection is closed without a complete response.
 
-    Raised by a middleware or by a stream's ``read``; a front then drops the client's connection.
+    Raised by a middleware or by a stream's ``read``; the listener then closes the client's connection.
 
-    :param refused: as if the connection had never been made, so that the client knows that nothing was done.
+    :param refused: the connection is refused, so the client knows that the request was not processed.
     """
 
     def __init__(self, *, refused: bool = False) -> None:
@@ -29,14 +29,14 @@ JSON = "application/json"
 
 
 class Stream(Protocol):
-    """An answer that arrives in blocks; whoever reads it closes it."""
+    """A response body that arrives in blocks; the reader closes it."""
 
     async def read(self) -> bytes:
         """The next block, waiting for it; b"" once the answer has ended."""
         ...
 
     def close(self) -> None:
-        """Stop; a reader that waits gets b"". Safe to call twice."""
+        """End the stream: a waiting reader gets b"". May be called twice."""
         ...
 
 
@@ -45,11 +45,11 @@ Body = bytes | Stream
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """One request.
+    """A request.
 
-    :param path: as it was sent, still percent-encoded, without the query.
-    :param query: decoded names and values in their order.
-    :param headers: names in lower case.
+    :param path: as received: percent-encoded, without the query.
+    :param query: decoded pairs in their order.
+    :param headers: by lower-case name.
     """
 
     method: str
@@ -66,7 +66,7 @@ class ApiRequest:
         body: bytes | Mapping[str, object] | list[object] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> ApiRequest:
-        """A request from a target such as ``/api/v1/pods?limit=5``; a body that is not bytes is sent as JSON."""
+        """Build a request from a target such as ``/api/v1/pods?limit=5``; objects are encoded as JSON."""
         path, _, query = target.partition("?")
         sent = {name.lower(): value for name, value in (headers or {}).items()}
         if body is None:
@@ -86,7 +86,7 @@ class ApiRequest:
 
 
 def parse_query(query: str) -> Sequence[tuple[str, str]]:
-    """The parameters of a query string; whatever cannot be parsed is left out."""
+    """The parameters of a query string; invalid ones are dropped."""
     if not query:
         return ()
     try:
@@ -96,13 +96,13 @@ def parse_query(query: str) -> Sequence[tuple[str, str]]:
 
 
 def decode_segment(segment: str) -> str:
-    """One percent-encoded segment of a path."""
+    """Decode a percent-encoded path segment."""
     return unquote(segment, errors="replace")
 
 
 @dataclass(slots=True)
 class ApiResponse:
-    """An answer. Header names may repeat (``Warning``)."""
+    """A response. Header names may repeat (``Warning``)."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -114,16 +114,16 @@ class ApiResponse:
         return next((value for key, value in self.headers if key.lower() == wanted), "")
 
     def json(self) -> object:
-        """The decoded body of a whole answer."""
+        """Decode the body of a response that is not a stream."""
         assert isinstance(self.body, bytes)
         return msgspec.json.decode(self.body)
 
 
 def json_response(status: int, body: bytes, extra: Iterable[tuple[str, str]] = ()) -> ApiResponse:
-    """An answer of encoded JSON, ended by a newline as Go's encoder does."""
+    """A JSON response, ended by a newline as Go's encoder does."""
     return ApiResponse(status, [("Content-Type", JSON), *extra], body if body.endswith(b"\n") else body + b"\n")
 
 
 def text_response(status: int, text: str) -> ApiResponse:
-    """A plain text answer, such as those of health checks and of paths that nothing serves."""
+    """A plain text response, as for health checks and unknown paths."""
     return ApiResponse(status, [("Content-Type", "text/plain; charset=utf-8")], text.encode())

@@ -1,4 +1,4 @@
-"""``metadata``: its schema, what the server fills in, and what it refuses."""
+"""``metadata``: schema, system fields, validation."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, Final
 
 from .names import is_path_segment, label_problem, qualified_problem, subdomain_problem, value_problem
 from .schema import compile_schema, prune, validate
-from .schema.validation import show
+from .schema.validation import format_value
 from .status import FieldCause, bad_request, internal
 
 __all__ = [
     "CHECKED",
     "METADATA_SCHEMA",
-    "coerce",
-    "fresh",
+    "decode_metadata",
     "keep_system_fields",
     "metadata_problems",
+    "set_creation_fields",
     "update_problems",
 ]
 
@@ -83,23 +83,26 @@ _IMMUTABLE: Final = ("name", "namespace", "uid", "creationTimestamp", "deletionT
 _STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 _ANNOTATIONS_LIMIT: Final = 256 * 1024
 CHECKED: Final = ("annotations", "finalizers", "generateName", "labels", "name", "namespace", "ownerReferences")
-"""What :func:`metadata_problems` looks at."""
+"""The members that :func:`metadata_problems` checks."""
 
 
-def coerce(
+def decode_metadata(
     body: dict[str, Any], kind: str, version: str, unknown: list[str], before: Mapping[str, Any] = _NOTHING
 ) -> dict[str, Any]:
-    """Bring the metadata of a decoded object into shape, in place: typed, known, without empty parts.
+    """Convert the metadata of a decoded body in place: check types, drop unknown and empty members.
 
-    :param unknown: gets the paths of what is not known.
-    :param before: metadata in shape already; members that are the same objects in both are not looked at again.
-    :raises ApiFault: 400, a member has the wrong type.
+    :param unknown: receives the paths of unknown fields.
+    :param before: metadata that was converted already; members that are the same Python object in both
+        are not checked again.
+    :raises StatusError: 400, a member has the wrong type.
     """
     given = body.get("metadata")
     if given is None:
         given = {}
     if not isinstance(given, dict):
-        raise bad_request(_unhandled(kind, version, f"cannot unmarshal {show(given)} into Go struct field .metadata"))
+        raise bad_request(
+            _unhandled(kind, version, f"cannot unmarshal {format_value(given)} into Go struct field .metadata")
+        )
     new = {name: value for name, value in given.items() if not _same(before.get(name), value)}
     if not new:
         body["metadata"] = given
@@ -124,7 +127,7 @@ def coerce(
 
 
 def _same(before: Any, now: Any) -> bool:
-    """Whether a member is the very one that was there before, or the same text."""
+    """Whether a member is the same object or the same text as before."""
     return before is now or (type(now) is str and before == now and now != "")
 
 
@@ -132,10 +135,10 @@ def _unhandled(kind: str, version: str, why: str) -> str:
     return f'{kind} in version "{version}" cannot be handled as a {kind}: {why}'
 
 
-def fresh(metadata: dict[str, Any], uid: str, now: str) -> None:
-    """What every new object gets, and what nobody may bring along.
+def set_creation_fields(metadata: dict[str, Any], uid: str, now: str) -> None:
+    """Set the system fields of a new object and clear those that clients must not set.
 
-    :raises ApiFault: 500, it brings a resourceVersion.
+    :raises StatusError: 500, a resourceVersion is set.
     """
     if metadata.pop("resourceVersion", "0") not in {"0", ""}:
         raise internal("resourceVersion should not be set on objects to be created")
@@ -146,7 +149,7 @@ def fresh(metadata: dict[str, Any], uid: str, now: str) -> None:
 
 
 def keep_system_fields(new: dict[str, Any], old: Mapping[str, Any]) -> None:
-    """Fill in what an update may leave out but not change."""
+    """Restore system fields that an update may omit but not change."""
     new.pop("selfLink", None)
     if "creationTimestamp" in old:
         new["creationTimestamp"] = old["creationTimestamp"]
@@ -162,7 +165,7 @@ def keep_system_fields(new: dict[str, Any], old: Mapping[str, Any]) -> None:
 def metadata_problems(
     metadata: Mapping[str, Any], *, namespaced: bool, label_names: bool, core: bool = False
 ) -> list[FieldCause]:
-    """What is wrong with the metadata of an object that is to be stored.
+    """Validate the metadata of an object before it is stored.
 
     :param core: a kind of the core group, whose finalizers without a prefix must be standard ones.
     :param label_names: names of this kind are DNS labels (namespaces), not subdomains.
@@ -187,12 +190,12 @@ def metadata_problems(
 
 
 def custom_name_problem(name: str) -> str:
-    """What is wrong with the name of a custom resource."""
+    """Validate the name of a custom resource; "" when valid."""
     return is_path_segment(name) or subdomain_problem(name)
 
 
 def _invalid(field: str, value: Any, words: str) -> FieldCause:
-    return FieldCause(field, "FieldValueInvalid", f"Invalid value: {show(value)}: {words}")
+    return FieldCause(field, "FieldValueInvalid", f"Invalid value: {format_value(value)}: {words}")
 
 
 def _words_problems(metadata: Mapping[str, Any]) -> list[FieldCause]:
@@ -247,7 +250,7 @@ def _finalizer_problems(metadata: Mapping[str, Any], *, core: bool) -> list[Fiel
 
 
 def update_problems(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[FieldCause]:
-    """What is wrong with a change of metadata."""
+    """Validate an update of metadata."""
     causes = []
     if "deletionTimestamp" in old:
         added = sorted(set(new.get("finalizers", ())) - set(old.get("finalizers", ())))

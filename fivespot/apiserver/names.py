@@ -1,4 +1,4 @@
-"""What names, labels and other words may look like (``k8s.io/apimachinery/pkg/util/validation``)."""
+"""Validation of names, labels and qualified names (``k8s.io/apimachinery/pkg/util/validation``)."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ _VALUE_WORDS: Final = (
 
 
 def subdomain_problem(text: str) -> str:
-    """What is wrong with a DNS subdomain name, "" when nothing is."""
+    """Validate a DNS subdomain name; "" when valid."""
     if len(text) > 253:
         return "must be no more than 253 bytes"
     return "" if SUBDOMAIN.fullmatch(text) else _SUBDOMAIN_WORDS
 
 
 def label_problem(text: str) -> str:
-    """What is wrong with a DNS label, "" when nothing is."""
+    """Validate a DNS label; "" when valid."""
     if len(text) > 63:
         return "must be no more than 63 bytes"
     return "" if LABEL.fullmatch(text) else _LABEL_WORDS
@@ -61,7 +61,7 @@ def label_problem(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def qualified_problem(text: str) -> str:
-    """What is wrong with a qualified name such as ``example.com/team``, "" when nothing is."""
+    """Validate a qualified name such as ``example.com/team``; "" when valid."""
     prefix, slash, name = text.rpartition("/")
     if slash:
         if not prefix:
@@ -84,14 +84,14 @@ def qualified_problem(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def value_problem(text: str) -> str:
-    """What is wrong with the value of a label, "" when nothing is."""
+    """Validate a label value; "" when valid."""
     if len(text) > 63:
         return "must be no more than 63 bytes"
     return "" if _VALUE.fullmatch(text) else _VALUE_WORDS
 
 
 def is_path_segment(name: str) -> str:
-    """Why a name cannot be a segment of a path, "" when it can."""
+    """Validate a name as a path segment; "" when valid."""
     if name in {".", ".."}:
         return f"may not be '{name}'"
     for part in ("/", "%"):

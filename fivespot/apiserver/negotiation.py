@@ -1,4 +1,4 @@
-"""What form of an answer a client asks for."""
+"""Content negotiation: the ``Accept`` header."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AVAILABLE: Final = "application/json"
 
 
 class Form(enum.Enum):
-    """The forms that objects and lists are sent in."""
+    """The representations of objects and lists."""
 
     WHOLE = "whole"
     METADATA = "PartialObjectMetadata"
@@ -49,10 +49,10 @@ def _ranges(accept: str) -> tuple[_Range, ...]:
 
 
 def form_of(accept: str, *, single: bool) -> Form:
-    """The form of the answer.
+    """The representation of the response.
 
-    :param single: one object (or the events of a watch), not a list.
-    :raises ApiFault: 406.
+    :param single: the response is one object, or the events of a watch.
+    :raises StatusError: 406.
     """
     if not accept:
         return Form.WHOLE
@@ -73,16 +73,16 @@ def form_of(accept: str, *, single: bool) -> Form:
 
 
 def check_json(accept: str) -> None:
-    """Refuse a client that takes no JSON.
+    """Refuse clients that do not accept JSON.
 
-    :raises ApiFault: 406.
+    :raises StatusError: 406.
     """
     if accept and not any(each.json for each in _ranges(accept)):
         raise not_acceptable(_AVAILABLE)
 
 
 def aggregated_discovery(accept: str) -> str:
-    """The version of the aggregated discovery that is preferred, "" for the plain one."""
+    """The preferred version of aggregated discovery; "" for plain discovery."""
     for each in _ranges(accept):
         if not each.json:
             continue

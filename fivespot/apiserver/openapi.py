@@ -1,4 +1,4 @@
-"""OpenAPI v3: as much as kubectl needs to explain kinds, to validate and to choose a patch."""
+"""OpenAPI v3 documents, as far as kubectl needs them for explain, validation and patches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PARAMETERS: Final = ("dryRun", "fieldManager", "fieldValidation", "pretty")
 
 
 class OpenApi:
-    """Answers under ``/openapi``."""
+    """Answers requests under ``/openapi``."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -35,7 +35,7 @@ class OpenApi:
         self._generation = -1
 
     def answer(self, path: str) -> ApiResponse | None:
-        """The answer for a path; None when there is nothing."""
+        """The answer for a path; None for unknown ones."""
         if self._generation != self._registry.generation:
             self._cache.clear()
             self._generation = self._registry.generation
@@ -54,7 +54,7 @@ class OpenApi:
         return self._cache[name]
 
     def _places(self) -> dict[str, tuple[str, str]]:
-        """Names of documents with their group and version."""
+        """Group and version by document name."""
         return {
             (f"apis/{group}/{version}" if group else f"api/{version}"): (group, version)
             for group, versions in self._registry.groups().items()
@@ -113,7 +113,7 @@ def _whole(kind: ServedKind, served: Served) -> dict[str, Any]:
 
 
 def _published(schema: Any) -> Any:
-    """A schema as it is published: what is neither int nor string alone says so in standard words too."""
+    """A schema as published in OpenAPI: Kubernetes extensions also appear as standard OpenAPI where possible."""
     if not isinstance(schema, Mapping):
         return schema
     made = dict(schema)

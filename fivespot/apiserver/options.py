@@ -1,4 +1,4 @@
-"""Parameters of requests, checked and typed."""
+"""Request options, parsed and validated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .messages import ApiRequest
-from .status import ApiFault, FieldCause, bad_request, invalid_options
+from .status import FieldCause, StatusError, bad_request, invalid_options
 
 __all__ = ["DeleteOptions", "ListOptions", "WriteOptions", "delete_options", "list_options", "write_options"]
 
@@ -19,7 +19,7 @@ _POLICIES: Final = ("Foreground", "Background", "Orphan")
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """What a list or watch asks for, before its selectors are parsed."""
+    """Options of a list or watch; selectors are not parsed yet."""
 
     labels: str
     fields: str
@@ -35,7 +35,7 @@ class ListOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a write is to be done.
+    """Options of a create, update or patch.
 
     :param validation: ``Ignore``, ``Warn`` or ``Strict``.
     """
@@ -48,7 +48,7 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """How an object is to go."""
+    """Options of a deletion."""
 
     dry_run: bool
     uid: str | None
@@ -57,12 +57,12 @@ class DeleteOptions:
 
 
 def boolean(text: str) -> bool:
-    """A flag of a query: set unless it says no."""
+    """A boolean query parameter: true unless empty, "0" or "false"."""
     return text.lower() not in {"", "0", "false"}
 
 
 def number(text: str) -> int:
-    """An integer of a query, 0 when it is not given."""
+    """An integer query parameter; 0 when missing."""
     if not text:
         return 0
     if not _INTEGER.fullmatch(text):
@@ -72,10 +72,10 @@ def number(text: str) -> int:
     return int(text)
 
 
-def parse_version(text: str, fault: type[ApiFault] | None = None) -> int:
-    """A resourceVersion; "" is 0.
+def parse_version(text: str, fault: type[StatusError] | None = None) -> int:
+    """Parse a resourceVersion; "" is 0.
 
-    :raises ValueError: it is none.
+    :raises ValueError: it is not a number.
     """
     if not text:
         return 0
@@ -85,9 +85,9 @@ def parse_version(text: str, fault: type[ApiFault] | None = None) -> int:
 
 
 def list_options(request: ApiRequest) -> ListOptions:
-    """The parameters of a list or watch.
+    """Parse the options of a list or watch.
 
-    :raises ApiFault: 400 or 422.
+    :raises StatusError: 400 or 422.
     """
     asked = request.parameter
     watch = _given(request, "watch") and boolean(asked("watch") or "true")
@@ -160,10 +160,10 @@ def _watch_problem(options: ListOptions) -> FieldCause | None:
 
 
 def write_options(request: ApiRequest, kind: str, *, apply: bool = False) -> WriteOptions:
-    """The parameters of a create, update or patch.
+    """Parse the options of a create, update or patch.
 
-    :param kind: ``CreateOptions``, ``UpdateOptions`` or ``PatchOptions``, for the words of a refusal.
-    :raises ApiFault: 422.
+    :param kind: ``CreateOptions``, ``UpdateOptions`` or ``PatchOptions``, for error messages.
+    :raises StatusError: 422.
     """
     causes = []
     dry_runs = [value for name, value in request.query if name == "dryRun" and value]
@@ -200,9 +200,9 @@ def _dry_run_problem(given: list[Any]) -> list[FieldCause]:
 
 
 def delete_options(request: ApiRequest, body: dict[str, Any]) -> DeleteOptions:
-    """How to delete: what the body says or, only when there is none, the query.
+    """Parse DeleteOptions from the body or, without one, from the query.
 
-    :raises ApiFault: 400 or 422.
+    :raises StatusError: 400 or 422.
     """
     if body.get("kind", "DeleteOptions") != "DeleteOptions":
         version = body.get("apiVersion", "meta.k8s.io/v1")

@@ -1,7 +1,7 @@
-"""Bodies in Kubernetes' protobuf form, for the kinds that typed Go clients write.
+"""Decoding of Kubernetes' protobuf encoding, for the kinds that typed Go clients write.
 
-Only reading: clients that send protobuf take JSON for an answer. Numbers of fields are those of the ``generated.proto``
-files of ``k8s.io/api`` and ``k8s.io/apimachinery``.
+There is no encoder: clients that send protobuf accept JSON. Field numbers are those of the ``generated.proto`` files
+of ``k8s.io/api`` and ``k8s.io/apimachinery``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 from .clock import micro_time, timestamp
 
-__all__ = ["MEDIA_TYPE", "NotReadable", "decode_protobuf"]
+__all__ = ["MEDIA_TYPE", "ProtobufError", "decode_protobuf"]
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
 _MAGIC: Final = b"k8s\x00"
@@ -25,15 +25,15 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 Reader = Callable[[Any], Any]
 
 
-class NotReadable(ValueError):
-    """The bytes are no protobuf of a kind that is known here."""
+class ProtobufError(ValueError):
+    """The bytes are not the protobuf encoding of a supported kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One field of a message.
+    """A field of a message.
 
-    :param keep: whether a zero value says something (pointers in Go) or is the same as none.
+    :param keep: whether zero values are kept (pointers in Go).
     """
 
     name: str
@@ -48,13 +48,13 @@ Message = Mapping[int, _Field]
 
 def _text(raw: Any) -> str:
     if not isinstance(raw, bytes):
-        raise NotReadable("a text is not of bytes")
+        raise ProtobufError("a text is not of bytes")
     return raw.decode(errors="replace")
 
 
 def _integer(raw: Any) -> int:
     if not isinstance(raw, int):
-        raise NotReadable("a number is no number")
+        raise ProtobufError("a number is no number")
     return raw - 2**64 if raw >= 2**63 else raw
 
 
@@ -64,7 +64,7 @@ def _flag(raw: Any) -> bool:
 
 def _bytes(raw: Any) -> str:
     if not isinstance(raw, bytes):
-        raise NotReadable("bytes are none")
+        raise ProtobufError("bytes are none")
     return base64.b64encode(raw).decode()
 
 
@@ -72,7 +72,7 @@ def _instant(show: Callable[[datetime], str]) -> Reader:
     def read(raw: Any) -> str | None:
         found = _numbers(raw)
         seconds, nanos = _integer(found.get(1, 0)), _integer(found.get(2, 0))
-        # Go's zero time is no time.
+        # Go's zero time means that no time is set.
         if not found or not 0 <= seconds < 253_402_300_800:
             return None
         return show(_EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000))
@@ -84,7 +84,7 @@ def _json(raw: Any) -> Any:
     try:
         return msgspec.json.decode(_numbers(raw).get(1, b"{}"))
     except msgspec.DecodeError as error:
-        raise NotReadable(str(error)) from None
+        raise ProtobufError(str(error)) from None
 
 
 def _message(fields: Message) -> Reader:
@@ -201,17 +201,17 @@ _KINDS: Final[Mapping[tuple[str, str], Message]] = {
 def decode_protobuf(body: bytes) -> dict[str, Any]:
     """The object in a body.
 
-    :raises NotReadable: it is no protobuf, or of a kind that is not known here.
+    :raises ProtobufError: it is no protobuf, or of a kind that is not known here.
     """
     if not body.startswith(_MAGIC):
-        raise NotReadable("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
+        raise ProtobufError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     envelope = _numbers(body[len(_MAGIC) :])
     type_ = _numbers(envelope.get(1, b""))
     version, kind = _text(type_.get(1, b"")), _text(type_.get(2, b""))
     known = ("v1", kind) if kind == "DeleteOptions" else (version, kind)
     fields = _KINDS.get(known)
     if fields is None:
-        raise NotReadable(f"the embedded API server does not read {version}, Kind={kind} as protobuf")
+        raise ProtobufError(f"the embedded API server does not read {version}, Kind={kind} as protobuf")
     return {"apiVersion": version, "kind": kind, **_read(envelope.get(2, b""), fields)}
 
 
@@ -236,7 +236,7 @@ def _read(raw: Any, fields: Message) -> dict[str, Any]:
 def _wire(raw: Any) -> Iterator[tuple[int, Any]]:
     """Numbers and raw values of a message: an int, or the bytes."""
     if not isinstance(raw, bytes):
-        raise NotReadable("a message is not of bytes")
+        raise ProtobufError("a message is not of bytes")
     position = 0
     while position < len(raw):
         tag, position = _varint(raw, position)
@@ -250,9 +250,9 @@ def _wire(raw: Any) -> Iterator[tuple[int, Any]]:
         elif wire in {1, 5}:
             size = 8 if wire == 1 else 4
         else:
-            raise NotReadable(f"illegal wireType {wire}")
+            raise ProtobufError(f"illegal wireType {wire}")
         if position + size > len(raw):
-            raise NotReadable("unexpected EOF")
+            raise ProtobufError("unexpected EOF")
         yield number, raw[position : position + size]
         position += size
 
@@ -261,7 +261,7 @@ def _varint(raw: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if position >= len(raw) or shift > 63:
-            raise NotReadable("unexpected EOF")
+            raise ProtobufError("unexpected EOF")
         byte = raw[position]
         position += 1
         value |= (byte & 0x7F) << shift

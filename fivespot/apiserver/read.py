@@ -17,7 +17,7 @@ from .messages import ApiRequest, ApiResponse, json_response
 from .negotiation import Form, form_of
 from .options import ListOptions, parse_version
 from .selectors import ObjectSelector, parse_fields, parse_labels
-from .status import ApiFault, bad_request, expired, version_too_large
+from .status import StatusError, bad_request, expired, version_too_large
 from .store import Entry
 from .views import ObjectView
 
@@ -26,9 +26,9 @@ T = TypeVar("T")
 __all__ = ["get_object", "list_objects", "selector_of", "view_of"]
 
 _SLICE: Final = 500
-"""Entries that are worked on between two turns of the loop, where each is only copied."""
+"""Entries between two turns of the event loop when each is only copied."""
 _ROWS: Final = 100
-"""The same where each has to be decoded."""
+"""Entries between two turns of the event loop when each has to be decoded."""
 
 _TOO_OLD: Final = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -39,16 +39,16 @@ _TOO_OLD: Final = (
 
 
 def view_of(cluster: Cluster, request: ApiRequest, kind: ServedKind, served: Served, *, single: bool) -> ObjectView:
-    """How the client wants to see objects."""
+    """The representation that the client accepts."""
     form = form_of(request.header("accept"), single=single)
     return ObjectView(cluster, kind, served, form, request.parameter("includeObject") or "Metadata")
 
 
 def selector_of(kind: ServedKind, options: ListOptions) -> ObjectSelector:
-    """What the parameters select."""
-    known = kind.rules.selectable
+    """Parse the label and field selectors of a request."""
+    known = kind.strategy.selectable
     if kind.custom:
-        # A CRD states paths; selectors name them without the leading dot.
+        # Definitions have a leading dot in their paths, selectors have none.
         terms = parse_fields(options.fields, [path.lstrip(".") for path in known])
         dotted = tuple(
             (name if name.startswith("metadata.") else f".{name}", equal, value) for name, equal, value in terms
@@ -62,7 +62,7 @@ def get_object(
 ) -> ApiResponse:
     """The answer to a GET of one object.
 
-    :raises ApiFault: 400, 404, 406, 504.
+    :raises StatusError: 400, 404, 406, 504.
     """
     view = view_of(cluster, request, kind, served, single=True)
     asked = _version(request.parameter("resourceVersion"))
@@ -83,7 +83,7 @@ async def list_objects(
 ) -> ApiResponse:
     """The answer to a GET of a collection.
 
-    :raises ApiFault: 400, 406, 410, 422, 504.
+    :raises StatusError: 400, 406, 410, 422, 504.
     """
     view = view_of(cluster, request, kind, served, single=False)
     selector = selector_of(kind, options)
@@ -102,7 +102,7 @@ async def list_objects(
         head = msgspec.json.encode(table)
         return json_response(200, b"".join((head[:-1], b',"rows":[', b",".join(rows), b"]}")))
     if kind.custom and view.form is Form.WHOLE:
-        # Lists of custom resources always say it.
+        # Lists of custom resources always have the member.
         metadata.setdefault("continue", "")
     items = await _sliced(picked, view.item)
     return json_response(200, _list_body(kind, served, view.form, metadata, items))
@@ -139,7 +139,7 @@ def _snapshot(cluster: Cluster, kind: ServedKind, namespace: str, options: ListO
     if options.match == "Exact":
         found = collection.snapshot_at(asked, namespace)
         if found is None:
-            raise ApiFault(410, "Expired", "The resourceVersion for the provided list is too old.")
+            raise StatusError(410, "Expired", "The resourceVersion for the provided list is too old.")
         return asked, "", found
     return current, "", collection.snapshot(namespace)
 
@@ -162,12 +162,12 @@ async def _pick(
     return picked, None
 
 
-async def _sliced(entries: list[Entry], show: Callable[[Entry], T], size: int = _SLICE) -> list[T]:
+async def _sliced(entries: list[Entry], encode: Callable[[Entry], T], size: int = _SLICE) -> list[T]:
     shown: list[T] = []
     for start in range(0, len(entries), size):
         if start:
             await asyncio.sleep(0)
-        shown += [show(entry) for entry in entries[start : start + size]]
+        shown += [encode(entry) for entry in entries[start : start + size]]
     return shown
 
 

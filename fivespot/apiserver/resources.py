@@ -1,4 +1,4 @@
-"""Requests on resources: from the path and the method to the verb that answers."""
+"""Requests on resources, dispatched by path and method."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .jsonpath import find, put
 from .kinds import Served, ServedKind
 from .managed_fields import Owner, with_metadata
 from .messages import ApiRequest, ApiResponse, json_response, text_response
-from .metadata import coerce
+from .metadata import decode_metadata
 from .negotiation import Form
 from .options import DeleteOptions, WriteOptions, delete_options, list_options, write_options
 from .patch import APPLY, STRATEGIC, apply_patch, patch_kind
 from .read import get_object, list_objects, selector_of, view_of
 from .routes import RequestTarget, resource_target
-from .schema.validation import alike, show
+from .schema.validation import format_value, json_equal
 from .status import (
-    ApiFault,
     FieldCause,
+    StatusError,
     bad_request,
     conflict,
     invalid,
@@ -49,9 +49,9 @@ class Resources:
         self._deleter = Deleter(cluster)
 
     async def answer(self, request: ApiRequest) -> ApiResponse:
-        """The answer.
+        """Answer a resource request.
 
-        :raises ApiFault: a refusal.
+        :raises StatusError: the request is refused.
         """
         target = resource_target(request.path)
         if target is None:
@@ -93,7 +93,7 @@ class Resources:
             raise method_not_allowed()
         if request.method == "POST":
             return self._create(request, kind, served, target)
-        if request.method == "DELETE" and kind.rules.deletes_many:
+        if request.method == "DELETE" and kind.strategy.deletes_many:
             return self._delete_collection(request, kind, served, target)
         raise method_not_allowed()
 
@@ -150,7 +150,7 @@ class Resources:
         )
 
     def _finalize(self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget) -> ApiResponse:
-        """PUT of a namespace's own finalizers, for controllers that empty namespaces."""
+        """PUT the finalizers in a namespace's spec, for controllers that empty namespaces."""
         options = write_options(request, "UpdateOptions")
         decoded = read_object(request, kind, served, options.validation)
         entry = self._cluster.get(kind, "", target.name)
@@ -158,7 +158,7 @@ class Resources:
         body["spec"] = {"finalizers": list(decoded.body.get("spec", {}).get("finalizers") or [])}
         if entry.deleting and not body["spec"]["finalizers"] and not body["metadata"].get("finalizers"):
             self._cluster.remove(kind, entry.key)
-        elif not alike(body, self._cluster.decode(entry, kind, served)):
+        elif not json_equal(body, self._cluster.decode(entry, kind, served)):
             self._cluster.put(kind, served, body)
         return self._written(200, request, kind, served, body, [])
 
@@ -173,11 +173,11 @@ class Resources:
         def change(old: Object) -> Object:
             new = apply_patch(old, request.body, media, node)
             if isinstance(new, dict) and isinstance(new.get("metadata"), dict):
-                # The rest of a patched object may be the old one's; this is changed in place from here on.
+                # Patched objects may share parts with the old one; metadata is changed in place below.
                 new = {**new, "metadata": dict(new["metadata"])}
             try:
                 decoded = shape(new, kind, served, options.validation, before=old) if isinstance(new, dict) else None
-            except ApiFault as fault:
+            except StatusError as fault:
                 raise _unfit(new, fault.message) from None
             if decoded is None:
                 raise _unfit(new, "json: cannot unmarshal into Go value")
@@ -199,9 +199,9 @@ class Resources:
         return self._written(200, request, kind, served, body, warnings, dry_run=options.dry_run)
 
     def _may_share(self, kind: ServedKind, served: Served, target: RequestTarget) -> bool:
-        """Whether a stored object is already all that its schema makes of one: no default is missing in any part.
+        """Whether a patch may share parts with the stored object, because no default is missing in any of them.
 
-        The rules of built-in kinds change objects in place.
+        Strategies of built-in kinds change objects in place.
         """
         entry = self._cluster.find(kind, target.namespace, target.name)
         return kind.custom and served.name == kind.storage and entry is not None and entry.epoch == kind.epoch
@@ -236,7 +236,7 @@ class Resources:
     def _configuration(
         self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget, options: WriteOptions
     ) -> tuple[Object, list[str]]:
-        """The body of an apply, checked as far as no object is needed for it."""
+        """Decode and check the configuration of an apply, as far as possible without the live object."""
         try:
             config = decode_patch(request.body, request.header("content-type"))
         except ValueError as error:
@@ -252,8 +252,8 @@ class Resources:
         unknown: list[str] = []
         given_metadata = metadata if isinstance(metadata, dict) else {}
         emptied = [name for name in ("labels", "annotations") if given_metadata.get(name) == {}]
-        metadata = coerce(config, kind.kind, served.name, unknown)
-        # An empty map is owned, although nothing of it is stored.
+        metadata = decode_metadata(config, kind.kind, served.name, unknown)
+        # An empty map is owned, although it is not stored.
         metadata |= {name: {} for name in emptied}
         if unknown and options.validation == "Strict":
             words = ", ".join(f'unknown field "{path}"' for path in sorted(unknown))
@@ -291,7 +291,7 @@ class Resources:
         entry = self._cluster.find(kind, metadata.get("namespace", ""), metadata["name"])
         stored = entry is not None and str(entry.version) == metadata.get("resourceVersion")
         if entry is not None and stored and not dry_run:
-            # What is stored is already encoded.
+            # The stored form is already encoded.
             return json_response(code, view.one(entry), headers)
         if view.form is Form.METADATA:
             body = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
@@ -332,7 +332,7 @@ class Resources:
     def _delete(self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget) -> ApiResponse:
         options = delete_options(request, decode_options(request.body))
         body, gone = self._deleter.delete(kind, served, target.namespace, target.name, options)
-        if not gone or kind.rules.returns_deleted:
+        if not gone or kind.strategy.returns_deleted:
             return json_response(200, msgspec.json.encode(body))
         details: dict[str, Any] = {"name": target.name, "kind": kind.plural, "uid": body["metadata"]["uid"]}
         if kind.group:
@@ -360,10 +360,10 @@ class Resources:
 
 @contextmanager
 def _telling(warnings: Sequence[str]) -> Iterator[None]:
-    """Have a refusal carry the warnings too."""
+    """Add the warnings to error responses."""
     try:
         yield
-    except ApiFault as fault:
+    except StatusError as fault:
         fault.headers = [*fault.headers, *map(_warning, warnings)]
         raise
 
@@ -373,9 +373,9 @@ def _warning(text: str) -> tuple[str, str]:
     return "Warning", f'299 - "{quoted}"'
 
 
-def _unfit(new: Any, why: str) -> ApiFault:
-    """422: what a patch made of an object is not one."""
-    words = f"Invalid value: {show(show(new))}: {why}"
+def _unfit(new: Any, why: str) -> StatusError:
+    """422: the result of a patch is not a valid object."""
+    words = f"Invalid value: {format_value(format_value(new))}: {why}"
     return invalid("", "", "", [FieldCause("patch", "FieldValueInvalid", words)])
 
 

@@ -1,4 +1,4 @@
-"""Paths: what a request is about."""
+"""Resource paths of requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["RequestTarget", "resource_target"]
 
 @dataclass(frozen=True, slots=True)
 class RequestTarget:
-    """A resource path, taken apart; "" for what it does not have."""
+    """The parts of a resource path; "" for missing ones."""
 
     group: str
     version: str
@@ -23,14 +23,14 @@ class RequestTarget:
     name: str = ""
     subresource: str = ""
     rest: bool = False
-    """Whether there is more behind what is known."""
+    """Whether segments follow the subresource."""
 
 
 @lru_cache(maxsize=4096)
 def resource_target(path: str) -> RequestTarget | None:
     """The target of a path under ``/api/VERSION`` or ``/apis/GROUP/VERSION``; None for all other paths.
 
-    :raises ApiFault: 400, the name cannot be one.
+    :raises StatusError: 400, the name is not a valid path segment.
     """
     parts = decode_segment(path).split("/")[1:]
     if parts and parts[-1] == "" and len(parts) > 1:
@@ -61,6 +61,6 @@ def _in_namespace(group: str, version: str, rest: list[str]) -> RequestTarget:
 def _names(rest: list[str]) -> tuple[str, str, bool]:
     """Name, subresource, and whether there is more."""
     padded = [*rest, "", ""]
-    # An empty part in the middle names nothing.
+    # Empty segments in the middle match no resource.
     more = len(rest) > 2 or any(part == "" for part in rest)
     return padded[0], padded[1], more

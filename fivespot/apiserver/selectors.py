@@ -21,13 +21,13 @@ _TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+)")
 
 @dataclass(frozen=True, slots=True)
 class ObjectSelector:
-    """Which entries a list or watch is about."""
+    """A label and a field selector."""
 
     labels: tuple[Test, ...] = ()
     fields: tuple[tuple[str, bool, str], ...] = ()
 
     def matches(self, entry: Entry) -> bool:
-        """Whether an entry is selected."""
+        """Whether an entry matches."""
         for test in self.labels:
             if not test(entry.labels):
                 return False
@@ -58,8 +58,8 @@ def _field(entry: Entry, name: str) -> str:
 def parse_fields(text: str, known: Sequence[str]) -> tuple[tuple[str, bool, str], ...]:
     """The terms of a field selector.
 
-    :param known: names beyond those of name and namespace.
-    :raises ApiFault: 400.
+    :param known: fields beside name and namespace.
+    :raises StatusError: 400.
     """
     terms = []
     for term in filter(None, re.split(r"(?<!\\),", text)):
@@ -77,7 +77,7 @@ def parse_fields(text: str, known: Sequence[str]) -> tuple[tuple[str, bool, str]
 def parse_labels(text: str) -> tuple[Test, ...]:
     """The requirements of a label selector.
 
-    :raises ApiFault: 400.
+    :raises StatusError: 400.
     """
     return _LabelParser(text).parse() if text.strip() else ()
 
@@ -176,7 +176,7 @@ class _LabelParser:
         while True:
             word = self._next()
             if word in {",", ")"}:
-                # Nothing between two commas is the empty value.
+                # An omitted value is the empty string.
                 if word == ")":
                     return frozenset(values or [""])
                 values.append("")

@@ -1,4 +1,4 @@
-"""The server: one entry point from a request to an answer, without a socket."""
+"""The server: requests in, responses out, without a socket."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import msgspec
 
 from .body import BODY_LIMIT
 from .builtin_kinds import built_in_kinds
-from .clock import Ids, ServerClock, WallClock
+from .clock import IdGenerator, ServerClock, WallClock
 from .cluster import Cluster
-from .crds import DefinitionRules
+from .crds import DefinitionStrategy
 from .discovery import DiscoveryDocuments
 from .lifecycle import Lifecycle
 from .managed_fields import Owner
@@ -24,7 +24,7 @@ from .negotiation import check_json
 from .openapi import OpenApi
 from .options import WriteOptions
 from .resources import Resources
-from .status import ApiFault, too_large
+from .status import StatusError, too_large
 from .watch import BOOKMARK_SECONDS
 from .write import Writer
 
@@ -38,7 +38,7 @@ _ONE_CHECK: Final = tuple(f"{each}/" for each in _HEALTH)
 
 Handler = Callable[[ApiRequest], Awaitable[ApiResponse]]
 Middleware = Callable[[ApiRequest, Handler], Awaitable[ApiResponse]]
-"""Sits between a front and the server: may answer itself, wait, or change what is asked and answered."""
+"""A function before the server: it may answer itself, wait, or change request and response."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,15 +46,15 @@ _log = logging.getLogger(__name__)
 class ApiServer:
     """A Kubernetes API server in memory; an async context manager.
 
-    Inside its scope definitions become kinds, namespaces are emptied and dependants are collected, all on the running
-    loop and the injected clock, so that a virtual-time loop and a seed repeat a run exactly.
+    Inside its scope the controllers for definitions, namespaces and garbage collection run, on the running loop and the
+    injected clock, so that a virtual-time loop and a seed repeat a run exactly.
 
-    :param clock: where time comes from; by default the machine's.
+    :param clock: source of time; by default the system clock.
     :param seed: makes uids and generated names repeatable.
-    :param window: changes per resource that a watch may be behind before it gets 410.
-    :param token: the bearer token that requests must show; "" lets everybody in.
-    :param bookmarks: seconds between the bookmarks of a watch that asked for them.
-    :param middleware: sees every request first.
+    :param window: changes kept for each resource; watches that are further behind get 410.
+    :param token: the bearer token that requests need; "" for anonymous access.
+    :param bookmarks: seconds between bookmarks.
+    :param middleware: called for every request.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ApiServer:
         bookmarks: float = BOOKMARK_SECONDS,
         middleware: Middleware | None = None,
     ) -> None:
-        self.cluster = Cluster(clock or WallClock(), Ids(seed), window, bookmarks)
+        self.cluster = Cluster(clock or WallClock(), IdGenerator(seed), window, bookmarks)
         self.middleware = middleware
         self._token = token
         self._lifecycle = Lifecycle(self.cluster)
@@ -76,7 +76,7 @@ class ApiServer:
         self._openapi = OpenApi(self.cluster.registry)
         self._group: asyncio.TaskGroup | None = None
         self._task: asyncio.Task[None] | None = None
-        for kind in built_in_kinds(DefinitionRules()):
+        for kind in built_in_kinds(DefinitionStrategy()):
             self.cluster.registry.add(kind)
 
     async def __aenter__(self) -> Self:
@@ -107,14 +107,14 @@ class ApiServer:
                 writer.create(kind, kind.versions["v1"], "", body, options, owner)
 
     def compact(self, version: int | None = None) -> None:
-        """Forget the history up to a version (by default all of it), as etcd does now and then.
+        """Compact the history up to a version (by default all of it), as etcd does.
 
-        Watches and continue tokens from before get 410 from then on.
+        Older watches and continue tokens get 410.
         """
         self.cluster.store.compact(version)
 
     async def handle(self, request: ApiRequest) -> ApiResponse:
-        """Answer a request, whatever it contains; a stream in the answer is the caller's to close."""
+        """Answer a request; the caller closes a stream in the response."""
         if self.middleware is not None:
             return await self.middleware(request, self._answer)
         return await self._answer(request)
@@ -122,12 +122,12 @@ class ApiServer:
     async def _answer(self, request: ApiRequest) -> ApiResponse:
         try:
             return await self._dispatch(request)
-        except ApiFault as fault:
+        except StatusError as fault:
             return fault.response()
         except Exception as error:
             _log.exception("%s %s failed", request.method, request.path)
             words = f"Internal error occurred: {type(error).__name__}"
-            return ApiFault(500, "InternalError", words, {"causes": [{"message": type(error).__name__}]}).response()
+            return StatusError(500, "InternalError", words, {"causes": [{"message": type(error).__name__}]}).response()
 
     async def _dispatch(self, request: ApiRequest) -> ApiResponse:
         if len(request.body) > BODY_LIMIT:
@@ -136,7 +136,7 @@ class ApiServer:
         if path.split("?")[0] in _HEALTH or path.startswith(_ONE_CHECK):
             return text_response(200, "ok")
         if self._token and not self._known(request.header("authorization")):
-            raise ApiFault(401, "Unauthorized", "Unauthorized")
+            raise StatusError(401, "Unauthorized", "Unauthorized")
         check_json(request.header("accept")) if path.startswith(("/api/", "/apis/")) else None
         if path == "/version":
             return json_response(200, _version())

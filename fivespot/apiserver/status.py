@@ -1,4 +1,4 @@
-"""Refusals: one exception that is a ``meta/v1`` Status, and the wordings of the real server (1.37)."""
+"""Error responses: an exception that carries a ``meta/v1`` Status, with kube-apiserver's messages (1.37)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import msgspec
 from .messages import ApiResponse, json_response
 
 __all__ = [
-    "ApiFault",
     "FieldCause",
+    "StatusError",
     "already_exists",
     "bad_request",
     "conflict",
@@ -36,7 +36,7 @@ _UNKNOWN: Final = "the server could not find the requested resource"
 
 @dataclass(frozen=True, slots=True)
 class FieldCause:
-    """One thing wrong with an object.
+    """A validation error of one field.
 
     :param field: its path, such as ``spec.ports[0].name``.
     :param reason: a ``FieldValue...`` reason.
@@ -51,8 +51,8 @@ class FieldCause:
         return f"{self.field}: {self.message}"
 
 
-class ApiFault(Exception):
-    """A request that is refused; the server answers with :meth:`status`."""
+class StatusError(Exception):
+    """A refused request; the response is :meth:`status`."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class ApiFault(Exception):
         return body
 
     def response(self) -> ApiResponse:
-        """The answer that tells it."""
+        """The error response."""
         return json_response(self.code, msgspec.json.encode(self.status()), self.headers)
 
 
@@ -105,45 +105,45 @@ def _qualified(group: str, resource: str) -> str:
     return f"{resource}.{group}" if group else resource
 
 
-def not_found(group: str, resource: str, name: str) -> ApiFault:
+def not_found(group: str, resource: str, name: str) -> StatusError:
     """404 for an object."""
     message = f'{_qualified(group, resource)} "{name}" not found'
-    return ApiFault(404, "NotFound", message, _details(group, resource, name))
+    return StatusError(404, "NotFound", message, _details(group, resource, name))
 
 
-def nothing_served() -> ApiFault:
-    """404 for a resource that a served group and version does not have."""
-    return ApiFault(404, "NotFound", _UNKNOWN, {})
+def nothing_served() -> StatusError:
+    """404 for a resource that does not exist in a served group and version."""
+    return StatusError(404, "NotFound", _UNKNOWN, {})
 
 
-def already_exists(group: str, resource: str, name: str) -> ApiFault:
+def already_exists(group: str, resource: str, name: str) -> StatusError:
     """409 for a name that is taken."""
     message = f'{_qualified(group, resource)} "{name}" already exists'
-    return ApiFault(409, "AlreadyExists", message, _details(group, resource, name))
+    return StatusError(409, "AlreadyExists", message, _details(group, resource, name))
 
 
-def conflict(group: str, resource: str, name: str, why: str) -> ApiFault:
+def conflict(group: str, resource: str, name: str, why: str) -> StatusError:
     """409 for a precondition that does not hold."""
     message = f'Operation cannot be fulfilled on {_qualified(group, resource)} "{name}": {why}'
-    return ApiFault(409, "Conflict", message, _details(group, resource, name))
+    return StatusError(409, "Conflict", message, _details(group, resource, name))
 
 
-def forbidden(group: str, resource: str, name: str, why: str, *causes: FieldCause) -> ApiFault:
+def forbidden(group: str, resource: str, name: str, why: str, *causes: FieldCause) -> StatusError:
     """403."""
     extra = {"causes": _causes(causes)} if causes else {}
     message = f'{_qualified(group, resource)} "{name}" is forbidden: {why}'
-    return ApiFault(403, "Forbidden", message, _details(group, resource, name, **extra))
+    return StatusError(403, "Forbidden", message, _details(group, resource, name, **extra))
 
 
-def invalid(group: str, kind: str, name: str, causes: Sequence[FieldCause]) -> ApiFault:
-    """422 with what is wrong, field by field."""
+def invalid(group: str, kind: str, name: str, causes: Sequence[FieldCause]) -> StatusError:
+    """422 with a cause for each invalid field."""
     texts = [cause.text() for cause in causes]
     words = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     message = f'{_qualified(group, kind)} "{name}" is invalid: {words}'
-    return ApiFault(422, "Invalid", message, _details(group, kind, name, causes=_causes(causes)))
+    return StatusError(422, "Invalid", message, _details(group, kind, name, causes=_causes(causes)))
 
 
-def invalid_options(kind: str, *causes: FieldCause) -> ApiFault:
+def invalid_options(kind: str, *causes: FieldCause) -> StatusError:
     """422 for parameters that do not go together."""
     return invalid("meta.k8s.io", kind, "", causes)
 
@@ -152,52 +152,52 @@ def _causes(causes: Sequence[FieldCause]) -> list[dict[str, str]]:
     return [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
 
 
-def bad_request(message: str) -> ApiFault:
+def bad_request(message: str) -> StatusError:
     """400."""
-    return ApiFault(400, "BadRequest", message)
+    return StatusError(400, "BadRequest", message)
 
 
-def internal(message: str) -> ApiFault:
-    """500 without a reason: how the real server passes on errors that it did not expect in a request."""
-    return ApiFault(500, "", message)
+def internal(message: str) -> StatusError:
+    """500 without a reason, as kube-apiserver reports unexpected errors."""
+    return StatusError(500, "", message)
 
 
-def method_not_allowed() -> ApiFault:
+def method_not_allowed() -> StatusError:
     """405."""
-    return ApiFault(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+    return StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
 
 
-def not_acceptable(available: str) -> ApiFault:
+def not_acceptable(available: str) -> StatusError:
     """406."""
     message = f"406: Not Acceptable\n\nAvailable representations: {available}"
-    return ApiFault(406, "NotAcceptable", message, {})
+    return StatusError(406, "NotAcceptable", message, {})
 
 
-def unsupported_media(accepted: Sequence[str]) -> ApiFault:
+def unsupported_media(accepted: Sequence[str]) -> StatusError:
     """415 with what would be accepted."""
     known = ", ".join(accepted)
     message = f"the body of the request was in an unknown format - accepted media types include: {known}"
-    return ApiFault(415, "UnsupportedMediaType", message)
+    return StatusError(415, "UnsupportedMediaType", message)
 
 
-def too_large(limit: int) -> ApiFault:
+def too_large(limit: int) -> StatusError:
     """413."""
-    return ApiFault(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
+    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
 
 
-def expired(message: str) -> ApiFault:
-    """410: a version or a continue token whose history is gone."""
-    return ApiFault(410, "Expired", message)
+def expired(message: str) -> StatusError:
+    """410: the history for a resourceVersion or continue token is compacted."""
+    return StatusError(410, "Expired", message)
 
 
-def version_too_large(asked: int, current: int) -> ApiFault:
-    """504 for a version that has not happened yet."""
+def version_too_large(asked: int, current: int) -> StatusError:
+    """504 for a resourceVersion in the future."""
     words = "Too large resource version"
     details = {"causes": [{"reason": "ResourceVersionTooLarge", "message": words}], "retryAfterSeconds": 1}
     message = f"Timeout: {words}: {asked}, current: {current}"
-    return ApiFault(504, "Timeout", message, details, [("Retry-After", "1")])
+    return StatusError(504, "Timeout", message, details, [("Retry-After", "1")])
 
 
-def not_implemented(what: str) -> ApiFault:
-    """501: part of the Kubernetes API that this server does not have, and says so."""
-    return ApiFault(501, "NotImplemented", f"the embedded API server does not implement {what}", {})
+def not_implemented(what: str) -> StatusError:
+    """501: a part of the Kubernetes API that this server does not implement."""
+    return StatusError(501, "NotImplemented", f"the embedded API server does not implement {what}", {})

@@ -1,4 +1,4 @@
-"""What is stored: objects as encoded JSON under one increasing version, and the history that watches resume from."""
+"""The object store: encoded JSON under one increasing resourceVersion, and the history that watches resume from."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["Collection", "Entry", "Event", "ObjectStore", "Signal", "encode_tail"]
+__all__ = ["Collection", "Entry", "Event", "Notifier", "ObjectStore", "encode_tail"]
 
 _OPENING: Final = len('{"metadata":{')
 
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One object at one version; never changed.
+    """An object at one version; immutable.
 
     :param key: ``namespace/name``, or the name alone for kinds without namespaces.
     :param tail: the JSON of the object after ``{"metadata":{``; apiVersion, kind and resourceVersion are put in front
         when it is sent, so that neither a new version nor another API version costs an encoding.
-    :param fields: what field selectors may ask of it beyond name and namespace.
-    :param epoch: of the schemas under which it was written.
+    :param fields: values for field selectors beside name and namespace.
+    :param epoch: epoch of the kind when it was stored.
     """
 
     key: str
@@ -51,7 +51,7 @@ class Entry:
         return body
 
     def at(self, version: int) -> Entry:
-        """The same object under another version."""
+        """A copy under another version."""
         return Entry(
             self.key, self.uid, version, self.tail, self.labels, self.owners, self.deleting, self.fields, self.epoch
         )
@@ -66,7 +66,7 @@ def encode_tail(body: Mapping[str, Any]) -> bytes:
 
 @dataclass(slots=True, eq=False)
 class Event:
-    """One change. ``old`` is None for a creation; for a deletion ``new`` is the last state, at its version."""
+    """A change. ``old`` is None for a creation; for a deletion ``new`` is the last state, at the deletion's version."""
 
     version: int
     new: Entry
@@ -79,27 +79,27 @@ def _wake(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-class Signal:
-    """Wakes everybody who waits for something to happen."""
+class Notifier:
+    """Wakes all waiting tasks when it fires."""
 
     __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
-        # In order, so that a run with the same seed wakes them in the same one.
+        # Ordered, so that seeded runs wake tasks in the same order.
         self._waiting: dict[asyncio.Future[None], None] = {}
 
     def fire(self) -> None:
-        """Wake all that wait now."""
+        """Wake all waiting tasks."""
         for future in self._waiting:
             _wake(future)
         self._waiting.clear()
 
     async def wait(self, seconds: float | None = None) -> None:
-        """Until it fires, or for so long at most."""
+        """Wait until it fires, or until the time-out."""
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         self._waiting[future] = None
-        # A timer that ends the wait like the signal itself costs half of what a timeout does, which cancels the task.
+        # A timer that completes the future costs half of asyncio.timeout, which cancels the task.
         timer = loop.call_later(seconds, _wake, future) if seconds is not None else None
         try:
             await future
@@ -112,15 +112,15 @@ class Signal:
 class Collection:
     """All objects of one resource.
 
-    :param window: how many changes are remembered; whoever is further behind gets 410.
+    :param window: changes that are kept; clients that are further behind get 410.
     """
 
     def __init__(self, window: int) -> None:
         self.entries: dict[str, Entry] = {}
-        self.changed = Signal()
+        self.changed = Notifier()
         self.closed = False
         self.floor = 0
-        """The version up to which the history is forgotten."""
+        """The version up to which the history is compacted."""
         self._keys: list[str] = []
         self._log: list[Event] = []
         self._dropped = 0
@@ -136,11 +136,11 @@ class Collection:
         return self._keys[low:high]
 
     def snapshot(self, namespace: str) -> list[Entry]:
-        """The entries as they are now, in order."""
+        """The current entries, in order."""
         return [self.entries[key] for key in self.keys(namespace)]
 
     def snapshot_at(self, version: int, namespace: str) -> list[Entry] | None:
-        """The entries as they were at a version, in order; None when that is forgotten."""
+        """The entries at a version, in order; None when it is compacted."""
         if version < self.floor:
             return None
         if not self._log or self._log[-1].version <= version:
@@ -174,12 +174,12 @@ class Collection:
         return self._dropped + bisect_left(self._log, version + 1, key=lambda event: event.version)
 
     def events(self, position: int, limit: int) -> list[Event] | None:
-        """Events from a position on; None when it is forgotten."""
+        """Events from a position on; None when they are compacted."""
         start = position - self._dropped
         return None if start < 0 else self._log[start : start + limit]
 
     def compact(self, version: int) -> None:
-        """Forget the history up to a version."""
+        """Compact the history up to a version."""
         keep = bisect_left(self._log, version + 1, key=lambda event: event.version)
         self._drop(keep)
         self.floor = max(self.floor, version)
@@ -208,14 +208,14 @@ class Collection:
 
     def _record(self, event: Event) -> Event:
         self._log.append(event)
-        # In steps, because each costs the length of what is kept.
+        # In steps, because each costs time in proportion to the kept changes.
         if len(self._log) > self._window + self._window // 4 + 1:
             self._drop(len(self._log) - self._window)
         self.changed.fire()
         return event
 
     def close(self) -> None:
-        """End: watches deliver what there is and stop."""
+        """Close: watches deliver pending events and end."""
         self.closed = True
         self.changed.fire()
 
@@ -242,11 +242,11 @@ class ObjectStore:
         return found
 
     def listen(self, listener: Callable[[str, str, Event], None]) -> None:
-        """Have a function told of every change, with group and plural, once it is stored."""
+        """Register a function that is called after every change, with group and plural."""
         self._listeners.append(listener)
 
     def next_version(self) -> int:
-        """A version for a write that is about to happen."""
+        """Allocate the version of the next write."""
         self.version += 1
         return self.version
 
@@ -276,13 +276,13 @@ class ObjectStore:
         return group, plural, self._collections[group, plural].entries[key]
 
     def compact(self, version: int | None = None) -> None:
-        """Forget the history up to a version (by default the newest): older watches and pages get 410."""
+        """Compact the history up to a version (by default the newest): older watches and continue tokens get 410."""
         upto = self.version if version is None else version
         for collection in self._collections.values():
             collection.compact(upto)
 
     def drop(self, group: str, plural: str) -> None:
-        """End a resource: its watches end, and a later one of the same name starts empty."""
+        """Remove a resource: its watches end, and a later resource of the same name starts empty."""
         collection = self._collections.pop((group, plural), None)
         if collection is not None:
             for entry in collection.entries.values():

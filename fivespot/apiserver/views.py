@@ -1,4 +1,4 @@
-"""Stored objects as they are sent: whole, metadata alone, or rows of a Table."""
+"""Representations of stored objects: whole, metadata only, or Table rows."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _metadata_decoder: Final = msgspec.json.Decoder(_Metadata)
 
 
 class ObjectView:
-    """How objects of one kind and version look to one client.
+    """The representation of objects of one kind and version for one client.
 
-    :param include: what rows of a Table carry of their object: ``Metadata``, ``Object`` or ``None``.
+    :param include: the part of the object in Table rows: ``Metadata``, ``Object`` or ``None``.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class ObjectView:
         return msgspec.json.encode({**self._type(), "metadata": metadata})
 
     def table(self, entries: list[Entry], *, columns: bool, metadata: dict[str, Any] | None = None) -> dict[str, Any]:
-        """A Table with a row an entry."""
+        """A Table with one row for each entry."""
         rows = [self.row(entry) for entry in entries]
         return self._wrap(rows, metadata or {"resourceVersion": str(entries[0].version)}, columns=columns)
 
     def row(self, entry: Entry) -> dict[str, Any]:
-        """One row of a Table."""
+        """A row of a Table."""
         body = self._cluster.decode(entry, self._kind, self._served)
         now = self._cluster.moment()
         row: dict[str, Any] = {"cells": [column.value(body, now) for column in self._served.columns]}

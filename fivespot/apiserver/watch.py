@@ -1,4 +1,4 @@
-"""Watches: streams of events that are read from the history, so that a slow reader costs no memory."""
+"""Watches: event streams that read from the history, so that slow readers cost no memory."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .messages import JSON, ApiRequest, ApiResponse
 from .options import ListOptions, parse_version
 from .read import selector_of, view_of
 from .selectors import ObjectSelector
-from .status import ApiFault, expired, internal
+from .status import StatusError, expired, internal
 from .store import Entry, Event
 from .views import ObjectView
 
 __all__ = ["BOOKMARK_SECONDS", "WatchStream", "watch_objects"]
 
 BOOKMARK_SECONDS: Final = 60.0
-"""How often a watch that asked for bookmarks gets one, usually."""
+"""The usual interval of bookmarks."""
 _FAREWELL_SECONDS: Final = 2.0
-"""How long before its end a watch gets a last bookmark."""
+"""Time between the last bookmark and the end of a watch."""
 _BATCH: Final = 200
 _SHORTEST: Final = 1800.0
 _INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
@@ -34,7 +34,7 @@ def watch_objects(
 ) -> ApiResponse:
     """The answer to a watch.
 
-    :raises ApiFault: 400, 406, 422, 500.
+    :raises StatusError: 400, 406, 422, 500.
     """
     view = view_of(cluster, request, kind, served, single=True)
     selector = selector_of(kind, options)
@@ -50,9 +50,9 @@ def watch_objects(
 
 
 class WatchStream:
-    """One open watch.
+    """An open watch.
 
-    :param seconds: after which it ends.
+    :param seconds: time-out of the watch.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class WatchStream:
         self._closed = False
         self._first = True
         self._future = 0
-        self._failure: ApiFault | None = None
+        self._failure: StatusError | None = None
 
     def begin(self, version: int, initial_events: bool | None) -> None:
-        """Choose where to start.
+        """Set the start of the stream.
 
-        :param version: events after it; 0 is any.
-        :param initial_events: whether the state comes first; None: only without a version.
+        :param version: start after this version; 0 for any.
+        :param initial_events: send the current state first; None: only without a version.
         """
         collection = self._collection
         if initial_events or (initial_events is None and version == 0):
@@ -101,7 +101,7 @@ class WatchStream:
         elif version <= self._cluster.store.version:
             self._position = collection.position_after(version)
         else:
-            # Nothing is said of what comes up to a version that has not happened yet.
+            # Events up to a future version are not sent.
             self._future = version
 
     def _state(self, entries: list[Entry], mark: int | None) -> Iterator[bytes]:
@@ -112,7 +112,7 @@ class WatchStream:
             yield _event("BOOKMARK", self._view.empty(mark, _INITIAL_END))
 
     async def read(self) -> bytes:
-        """The next lines; b"" at the end."""
+        """The next events; b"" at the end."""
         while not self._closed:
             lines = self._take()
             if lines:
@@ -131,7 +131,7 @@ class WatchStream:
         return self._closed or self._collection.closed
 
     def close(self) -> None:
-        """Stop; a reader that waits is woken."""
+        """End the watch and wake its reader."""
         self._closed = True
         self._collection.changed.fire()
 
@@ -146,7 +146,7 @@ class WatchStream:
         while True:
             events = self._collection.events(self._position, _BATCH)
             if events is None:
-                # Too slow: the history that it still needs is gone. The client will get 410 when it resumes.
+                # The reader is too slow: its history is compacted. The client gets 410 when it resumes.
                 self._closed = True
                 return b""
             if not events:
@@ -157,7 +157,7 @@ class WatchStream:
                 return b"".join(lines)
 
     def _translate(self, event: Event) -> bytes:
-        """The line for an event, b"" when this watch has nothing to do with it."""
+        """The line for an event; b"" when the watch does not select it."""
         new = event.new
         if not new.key.startswith(self._prefix) or event.version <= self._future:
             return b""
@@ -170,7 +170,7 @@ class WatchStream:
         if event.deleted:
             return self._line("DELETED", new)
         assert event.old is not None
-        # It left the selector: what is told is the state before, at the version of the change.
+        # The object left the selector: send its previous state at the version of the change.
         return self._line("DELETED", event.old.at(event.version))
 
     def _line(self, type_: str, entry: Entry) -> bytes:

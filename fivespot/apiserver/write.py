@@ -1,4 +1,4 @@
-"""Creating and changing objects: the order of steps that every write goes through."""
+"""Creates and updates: the steps of every write."""
 
 from __future__ import annotations
 
@@ -8,17 +8,34 @@ from typing import Any, Final
 from .cluster import Cluster, Object
 from .kinds import Served, ServedKind
 from .managed_fields import Owner, track_update, with_metadata
-from .metadata import CHECKED, custom_name_problem, fresh, keep_system_fields, metadata_problems, update_problems
+from .metadata import (
+    CHECKED,
+    custom_name_problem,
+    keep_system_fields,
+    metadata_problems,
+    set_creation_fields,
+    update_problems,
+)
 from .options import WriteOptions
 from .schema import ABSENT, BLOCKED, check_rules, is_blocking, validate
-from .schema.validation import alike, show
-from .status import ApiFault, FieldCause, already_exists, bad_request, conflict, forbidden, internal, invalid, not_found
+from .schema.validation import format_value, json_equal
+from .status import (
+    FieldCause,
+    StatusError,
+    already_exists,
+    bad_request,
+    conflict,
+    forbidden,
+    internal,
+    invalid,
+    not_found,
+)
 from .store import Entry
 
 __all__ = ["MODIFIED", "Change", "Writer"]
 
 Change = Callable[[Object], Object]
-"""From a copy of the current object to the wanted one."""
+"""A function from a copy of the current object to the new one."""
 
 MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 _NAMESPACE: Final = "namespaces"
@@ -26,7 +43,7 @@ _NAME_LIMIT: Final = 63 - 5
 
 
 class Writer:
-    """Carries writes out on one cluster."""
+    """Writes objects of one cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -38,25 +55,25 @@ class Writer:
     ) -> Object:
         """Create an object; returns it as stored.
 
-        :param owner: who is to own its fields; None when the body records that already (server-side apply).
-        :raises ApiFault: 400, 403, 404, 405, 409, 422, 500.
+        :param owner: owner of its fields; None when managedFields is set already (server-side apply).
+        :raises StatusError: 400, 403, 404, 405, 409, 422, 500.
         """
         metadata = body["metadata"]
         if kind.terminating:
             words = "create not allowed while custom resource definition is terminating"
-            raise ApiFault(405, "MethodNotAllowed", words, {"group": kind.group, "kind": kind.plural})
+            raise StatusError(405, "MethodNotAllowed", words, {"group": kind.group, "kind": kind.plural})
         self._place(kind, namespace, metadata)
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = metadata["generateName"][:_NAME_LIMIT] + self._cluster.ids.suffix()
         self._check_namespace(kind, namespace, metadata.get("name", ""))
-        fresh(metadata, self._cluster.ids.uid(), self._cluster.now())
+        set_creation_fields(metadata, self._cluster.ids.uid(), self._cluster.now())
         if kind.custom and served.status:
             body.pop("status", None)
-        kind.rules.default(body)
+        kind.strategy.default(body)
         if owner is not None:
             track_update(_zero(kind, served), body, with_metadata(served.node), owner, self._cluster.now())
-        # What the server sets by itself has no owner.
-        kind.rules.prepare_create(body)
+        # Fields that the server sets have no owner.
+        kind.strategy.prepare_create(body)
         if kind.generated:
             metadata["generation"] = 1
         self._validate(kind, served, body, None)
@@ -100,15 +117,15 @@ class Writer:
         options: WriteOptions,
         owner: Owner,
     ) -> tuple[Object, bool]:
-        """PUT an object (or, as the owner says, a subresource); returns it and whether it was created.
+        """PUT an object, or the subresource of the owner; returns it and whether it was created.
 
-        :raises ApiFault: 400, 404, 409, 422.
+        :raises StatusError: 400, 404, 409, 422.
         """
         metadata = body["metadata"]
         self._check_address(kind, namespace, name, metadata)
         entry = self._cluster.find(kind, namespace, name)
         if entry is None:
-            if kind.rules.create_on_update and not owner.subresource:
+            if kind.strategy.create_on_update and not owner.subresource:
                 metadata.pop("resourceVersion", None)
                 return self.create(kind, served, namespace, body, options, owner), True
             raise not_found(kind.group, kind.plural, name)
@@ -118,7 +135,7 @@ class Writer:
                 cause = FieldCause("metadata.resourceVersion", "FieldValueInvalid", words)
                 raise invalid(kind.group, kind.plural, name, [cause])
         elif not metadata["resourceVersion"].isdigit():
-            raise internal(f"strconv.ParseUint: parsing {show(metadata['resourceVersion'])}: invalid syntax")
+            raise internal(f"strconv.ParseUint: parsing {format_value(metadata['resourceVersion'])}: invalid syntax")
         given = metadata.get("uid")
         if given and given != entry.uid:
             raise conflict(kind.group, kind.plural, name, _other_uid(kind, namespace, name, given, entry.uid))
@@ -126,7 +143,7 @@ class Writer:
 
     @staticmethod
     def _unconditional(kind: ServedKind) -> bool:
-        return kind.rules.unconditional and not kind.custom
+        return kind.strategy.unconditional and not kind.custom
 
     def change(
         self,
@@ -141,12 +158,12 @@ class Writer:
         tracked: bool = True,
         shares: bool = False,
     ) -> Object:
-        """Change an object by a function of its current state.
+        """Update an object by a function of its current state.
 
-        :param tracked: the function records who owns what itself when this is False (server-side apply).
-        :param shares: the function changes nothing of what it is given, and returns an object that has everything in
-            common with it but what is new. Most of an object then needs neither a copy nor a look.
-        :raises ApiFault: 400, 404, 409, 422.
+        :param tracked: update managedFields; False when the function has done so (server-side apply).
+        :param shares: the function leaves its argument unchanged and returns an object that shares the unchanged parts,
+            which are then neither copied nor validated.
+        :raises StatusError: 400, 404, 409, 422.
         """
         entry = self._cluster.get(kind, namespace, name)
 
@@ -194,13 +211,13 @@ class Writer:
         self._prepare_update(kind, served, new, old, owner.subresource)
         if tracked:
             track_update(old, new, with_metadata(served.node), owner, self._cluster.now())
-        if alike(new, old):
+        if json_equal(new, old):
             return new
         self._validate(kind, served, new, old)
         if options.dry_run:
             return new
         if "deletionTimestamp" in metadata and not metadata.get("finalizers") and not self.held(kind, new):
-            # The answer is the object as it was wanted, at the version before; nobody ever sees it stored.
+            # The response is the requested object at the previous version; it is never stored.
             self._cluster.remove(kind, entry.key)
             return new
         self._cluster.put(kind, served, new)
@@ -208,7 +225,7 @@ class Writer:
 
     @staticmethod
     def held(kind: ServedKind, body: Object) -> bool:
-        """Whether something else than finalizers keeps a deleting object (a namespace: its content)."""
+        """Whether something beside metadata.finalizers holds a deleting object: the spec.finalizers of a namespace."""
         return kind.group == "" and kind.plural == _NAMESPACE and bool(body.get("spec", {}).get("finalizers"))
 
     @staticmethod
@@ -216,8 +233,8 @@ class Writer:
         if kind.custom:
             _custom_update(served, new, old, subresource)
         else:
-            kind.rules.default(new)
-            kind.rules.prepare_update(new, old, subresource)
+            kind.strategy.default(new)
+            kind.strategy.prepare_update(new, old, subresource)
         if kind.generated and subresource != "status" and _spec(new, served) != _spec(old, served):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
@@ -232,7 +249,7 @@ class Writer:
             causes += update_problems(metadata, old["metadata"])
         if kind.custom:
             causes += self._validate_custom(served, new, old)
-        causes += kind.rules.validate(new, old)
+        causes += kind.strategy.validate(new, old)
         if causes:
             raise invalid(kind.group, kind.kind, metadata.get("name", ""), causes)
 
@@ -250,7 +267,7 @@ class Writer:
 
 def _metadata_causes(kind: ServedKind, metadata: Object) -> list[FieldCause]:
     causes = metadata_problems(
-        metadata, namespaced=kind.namespaced, label_names=kind.rules.label_names, core=kind.group == ""
+        metadata, namespaced=kind.namespaced, label_names=kind.strategy.label_names, core=kind.group == ""
     )
     if kind.custom and metadata.get("name") and (problem := custom_name_problem(metadata["name"])):
         causes = [cause for cause in causes if cause.field != "metadata.name"]
@@ -261,7 +278,7 @@ def _metadata_causes(kind: ServedKind, metadata: Object) -> list[FieldCause]:
 
 
 def _zero(kind: ServedKind, served: Served) -> Object:
-    """What a new object is compared with: the parts of Go's types are there before anybody sets them."""
+    """The state that a new object is compared with: structs inside Go types exist before they are set."""
     if kind.custom:
         return {}
     properties = served.node.properties.items()
@@ -274,13 +291,13 @@ def _rest(body: Object) -> Object:
 
 
 def _ruled(body: Object) -> Object:
-    """What rules at the root see: of the metadata, the name alone."""
+    """The object as rules at the root see it: of metadata only the name and generateName."""
     metadata = {name: body["metadata"][name] for name in ("name", "generateName") if name in body["metadata"]}
     return {**body, "metadata": metadata}
 
 
 def _spec(body: Object, served: Served) -> Object:
-    """The part whose changes count as generations."""
+    """The part of an object whose changes increase the generation."""
     hidden = {"metadata", "status"} if served.status else {"metadata"}
     return {name: value for name, value in body.items() if name not in hidden}
 

@@ -48,7 +48,7 @@ def apiserver(port: int, kubeconfig: Path | None, with_crds: bool) -> None:
 
 
 async def _serve(port: int, path: Path | None, *, with_crds: bool) -> None:
-    from fivespot.apiserver import ApiServer, HttpFront, kubeconfig, write_kubeconfig  # noqa: PLC0415 - heavy
+    from fivespot.apiserver import ApiServer, HttpListener, kubeconfig, write_kubeconfig  # noqa: PLC0415 - heavy
 
     stop = asyncio.Event()
     stop_on_signals(stop)
@@ -56,7 +56,7 @@ async def _serve(port: int, path: Path | None, *, with_crds: bool) -> None:
         if with_crds:
             await _install(server)
         try:
-            async with HttpFront(server, port=port) as front:
+            async with HttpListener(server, port=port) as front:
                 if path is not None:
                     try:
                         write_kubeconfig(path, kubeconfig(front.url, token=_TOKEN))

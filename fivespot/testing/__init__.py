@@ -1,4 +1,1 @@
-"""What helps to test controllers and providers, fivespot's own and other people's.
-
-Each part is a package of its own.
-"""
+"""Tools for tests of controllers and providers."""

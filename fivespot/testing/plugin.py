@@ -1,7 +1,6 @@
-"""The pytest plugin: a cluster in memory, in virtual time, as fixture ``fivespot_cluster``.
+"""The pytest plugin: a cluster in memory and virtual time as the fixture ``fivespot_cluster``.
 
-It is there as soon as fivespot is installed, and does nothing to tests that do not ask for the fixture. Needs
-pytest-asyncio.
+Installed with fivespot; tests without the fixture are unaffected. Needs pytest-asyncio.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _LoopFactories = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Generator[None, _LoopFactories | None, _LoopFactories]:
-    """A test with the fixture runs on a loop with virtual time; others on what they would have had."""
+    """Run tests with the fixture on a virtual-time loop, others on their usual loop."""
     chosen = yield
     if _FIXTURE in getattr(item, "fixturenames", ()):
         from .virtual_time import VirtualTimeLoop  # noqa: PLC0415 - most tests need none
@@ -32,7 +31,7 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Generator[None, _LoopFac
 
 @pytest.fixture
 async def fivespot_cluster() -> AsyncIterator[EmbeddedCluster]:
-    """An empty :class:`fivespot.testing.cluster.EmbeddedCluster` of this test's own; it is Monday, midnight UTC."""
+    """An empty :class:`fivespot.testing.cluster.EmbeddedCluster` for one test; the time is Monday, midnight UTC."""
     from .cluster import EmbeddedCluster  # noqa: PLC0415 - most tests need none
 
     async with EmbeddedCluster() as cluster:

@@ -1,4 +1,4 @@
-"""All of fivespot in one process: an API server in memory, a simulated Cluster API, and the manager's controllers."""
+"""The whole system in one process: API server in memory, simulated Cluster API, the manager's controllers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _USABLE_SECONDS: Final = 120.0
 
 
 class EmbeddedSystem:
-    """fivespot's kinds and a Cluster API that works, in an embedded cluster; an async context manager.
+    """fivespot's kinds and a simulated Cluster API in an embedded cluster; an async context manager.
 
     ::
 
@@ -36,10 +36,10 @@ class EmbeddedSystem:
             async with system.manager():
                 await system.cluster.client.create(...)
 
-    :param cluster: by default one of its own.
+    :param cluster: by default a new one.
     :param family: the simulated infrastructure and bootstrap kinds.
-    :param core: how fast the simulated core is.
-    :param providers: kinds of schedules beside the shipped ones.
+    :param core: timings of the simulated core.
+    :param providers: providers beside the shipped ones.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class EmbeddedSystem:
         add_providers(manager, (self.family,))
 
     async def add_cluster(self, namespace: str, name: str = "prod") -> None:
-        """A Cluster in a namespace that exists; returns when its Machines can find their Nodes."""
+        """Create a Cluster in an existing namespace and wait until its Machines can find their Nodes."""
         client = self.cluster.client
         bodies = cluster_bodies(namespace, name, kubeconfig="in-process", family=self.family)
         await create_cluster(client, bodies, self.family)
@@ -100,14 +100,14 @@ class EmbeddedSystem:
         settings: ManagerSettings | None = None,
         controllers: ControllerSettings | None = None,
     ) -> AbstractAsyncContextManager[RunningManager]:
-        """fivespot's manager with all its controllers, running inside the scope; several may stand for one Lease.
+        """Run fivespot's manager with all controllers inside the scope; several may compete for one Lease.
 
-        :param timings: waiting times of the machine controller.
+        :param timings: timings of the machine controller.
         """
         factories = [partial(machine_controller.build, timings=timings)]
         schedules = [partial(build_controller, provider) for provider in self._providers]
         return self.cluster.manager(*factories, *schedules, name=name, settings=settings, controllers=controllers)
 
     async def sleep_until(self, seconds: float) -> None:
-        """Wait until the wall clock shows so many seconds after the beginning."""
+        """Sleep until the given number of seconds after the start of the cluster."""
         await asyncio.sleep(max(0.0, seconds - self.cluster.elapsed))

@@ -1,4 +1,4 @@
-"""An event loop whose time is virtual: waiting costs nothing, and nothing happens too late."""
+"""Event loops with virtual time: waiting takes no real time."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Ts = TypeVarTuple("Ts")
 
 _COLLECT_AFTER: Final = 100_000
 
-"""New containers before Python looks for garbage in cycles: a server's worth of objects is live, and looking through
-them after every few hundred costs a quarter of a long run."""
+"""Allocations between garbage collections: scanning all live objects of a server after every few hundred costs a
+quarter of a long run."""
 
 _TICKS: Final = 2.0**20
 
@@ -28,11 +28,11 @@ _TICKS: Final = 2.0**20
 
 
 class StuckError(RuntimeError):
-    """Nothing is ready, nothing is scheduled, and nothing can ever happen: everything waits for something else."""
+    """A deadlock: all tasks wait, and no timer is scheduled."""
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Looks for input without waiting; where it would wait, time jumps to the end of the wait."""
+    """Polls for input without waiting; instead of waiting, time jumps to the end of the time-out."""
 
     now = 0.0
 
@@ -47,12 +47,12 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """Time begins at 0 and jumps to the next timer as soon as nothing else is left to do.
+    """An event loop whose time starts at 0 and jumps to the next timer when no task is ready.
 
-    For code that waits on the loop's clock alone and meets no other process: sockets and threads take real time, which
-    this loop does not wait for. A run that draws its chance from a seed repeats exactly.
+    For code that waits only on the loop's clock: sockets and threads take real time, which this loop does not wait for.
+    A run with seeded random numbers repeats exactly.
 
-    :raises StuckError: out of ``run_until_complete``, where an ordinary loop would hang.
+    :raises StuckError: from ``run_until_complete``, where an ordinary loop would hang.
     """
 
     def __init__(self) -> None:
@@ -65,17 +65,17 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def call_at(
         self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        # To the next whole tick. asyncio takes a timer for due a nanosecond early; time would then stand still before
-        # the deadline, and whoever waits until it has passed would ask again, for ever.
+        # Round up to a whole tick. asyncio fires timers up to a nanosecond early; time would then stand still before
+        # the deadline, and code that waits until it has passed would loop for ever.
         if math.isfinite(when):
             when = math.ceil(when * _TICKS) / _TICKS
         return super().call_at(when, callback, *args, context=context)
 
 
 def run_virtual(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end in virtual time, as :func:`asyncio.run` does in real time.
+    """Run a coroutine in virtual time, as :func:`asyncio.run` does in real time.
 
-    Python looks for garbage in cycles more rarely meanwhile.
+    Garbage collection runs less often meanwhile.
     """
     with _rare_collections(), asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(main)
@@ -93,12 +93,12 @@ def _rare_collections() -> Iterator[None]:
 
 _BEHIND: Final = 0.1
 
-"""Real seconds of delay that are caught up with. What a busy machine or a suspended one loses beyond is not: time
-then goes on from where it was, as if it had been stopped."""
+"""Real seconds of delay that are caught up. After a longer delay, as of a busy or suspended machine, virtual time
+continues from where it was."""
 
 
 class _PacedSelector(selectors.DefaultSelector):
-    """Waits for input or for the end of the wait, which comes earlier outside than inside."""
+    """Waits for input or for the end of the time-out, scaled to real time."""
 
     def __init__(self, speed: float, outside: Callable[[], float]) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class _PacedSelector(selectors.DefaultSelector):
         self._speed = speed
         self._outside = outside
         self._anchor = outside()
-        """When it was 0 inside."""
+        """Real time at virtual time 0."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is not None and timeout <= 0:
@@ -124,7 +124,7 @@ class _PacedSelector(selectors.DefaultSelector):
         return ready
 
     def _due(self, inside: float) -> float:
-        """Real seconds from now until it is ``inside``; below zero: it should be already."""
+        """Real seconds until the virtual time ``inside``; negative when it has passed."""
         return self._anchor + inside / self._speed - self._outside()
 
     def _inside(self) -> float:
@@ -132,14 +132,13 @@ class _PacedSelector(selectors.DefaultSelector):
 
 
 class PacedLoop(asyncio.SelectorEventLoop):
-    """Time begins at 0 and runs ``speed`` times as fast as outside, for everything that waits on this loop.
+    """An event loop whose time starts at 0 and runs ``speed`` times as fast as real time.
 
-    Unlike a clock that is merely multiplied, it stands still while something works, and no timer is passed over: a
-    limit of ten seconds, which is a sixth of a second outside at 60, is not exceeded because the machine is slow. Where
-    the work takes longer than there is time for, time inside falls behind ``speed``.
+    Unlike a scaled clock, time stands still while a callback runs, and no timer is skipped: a time-out of ten seconds,
+    which is a sixth of a real second at speed 60, does not expire because the machine is slow. When callbacks take
+    longer than the time between timers, virtual time falls behind ``speed``.
 
-    Unlike on a virtual-time loop, sockets work. What waits for another process on a limit of this loop gives it so much
-    less time, so such limits have to be multiplied.
+    Unlike on :class:`VirtualTimeLoop`, sockets work. Time-outs for other processes have to be multiplied by ``speed``.
 
     :param speed: above zero.
     """

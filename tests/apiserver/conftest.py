@@ -1,4 +1,4 @@
-"""Every test here runs on the embedded and on the real API server; where they differ, the real one is right."""
+"""Tests of the embedded and of the real API server; where they differ, the real one is right."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.targets import DEFINITIONS, NAMESPACES, EmbeddedServer, Target, emb
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With another release chosen for the real one there is nothing to compare: it words its errors otherwise."""
+    """Skip the tests when another release is chosen for the real server: its messages differ."""
     minor = VERSION.removeprefix("v").rpartition(".")[0]
     if kubernetes_version().rpartition(".")[0] == minor:
         return
@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", params=["embedded", pytest.param("real", marks=pytest.mark.server)])
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """One of the two servers."""
+    """The embedded or the real server."""
     if request.param == "real":
         real = real_target(request.getfixturevalue("control_plane"))
         yield real

@@ -1,4 +1,4 @@
-"""Server-side apply: ownership, conflicts, and what a configuration no longer states."""
+"""Server-side apply: ownership, conflicts, removal of fields."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def widgets(target: Target) -> Any:
 
 
 def owners(body: dict[str, Any]) -> dict[tuple[str, str], Any]:
-    """(manager, operation) -> what it owns."""
+    """Owned fields by manager and operation."""
     return {
         (each["manager"], each["operation"]): each["fieldsV1"] for each in body["metadata"].get("managedFields", [])
     }

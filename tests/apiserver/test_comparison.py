@@ -1,4 +1,4 @@
-"""The same operations, chosen at random, on both servers at once: every answer and every event must be alike."""
+"""Random operations on both servers: responses and watch events must be equal."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _canonical(value: Any) -> str:
 
 
 def plain(value: Any, group: str) -> Any:
-    """An answer without what may differ: names of the run, times, versions, the order of records."""
+    """A response without fields that may differ: generated names, times, versions, the order of managedFields."""
     if isinstance(value, dict):
         kept = {
             key: plain(inner, group)

@@ -1,4 +1,4 @@
-"""A program on controller-runtime, the library of most operators written in Go, on both servers.
+"""A program on controller-runtime, on both servers.
 
 The program judges nothing: it tells what it saw, and the same account must come from each server.
 """
@@ -35,7 +35,7 @@ EXPECTED_ERRORS = (
     "please apply your changes to the latest version and try again",
 )
 ACCOUNT: Json = json.loads((CONTROLLER_RUNTIME / "account.json").read_text())
-"""What every server has to show the program."""
+"""The results that the program must see on both servers."""
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def namespace(target: Target) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def account(target: Target, namespace: str) -> Json:
-    """What the program saw; it leaves the kind Gadget behind."""
+    """The program's output; it leaves the kind Gadget behind."""
     done = subprocess.run(
         _command("exercise", target, namespace), capture_output=True, text=True, timeout=150, check=False
     )
@@ -100,13 +100,13 @@ class Manager:
         self._log = log
 
     def told(self, event: str, **more: Any) -> list[Json]:
-        """What it told of an event so far."""
+        """The recorded events with a reason."""
         complete = self._lines.read_text().rpartition("\n")[0]
         told = [json.loads(line) for line in complete.splitlines()]
         return [line for line in told if more.items() <= line.items() and line["event"] == event]
 
     def await_told(self, event: str, seconds: float = 60.0, **more: Any) -> Json:
-        """What it tells of an event, once it does."""
+        """Wait for a recorded event."""
         end = time.monotonic() + seconds
         while not self.told(event, **more):
             assert self.process.poll() is None, self._log.read_text()[-3000:]
@@ -115,13 +115,13 @@ class Manager:
         return self.told(event, **more)[0]
 
     def _errors(self) -> list[str]:
-        """What it logged of errors, without those that belong to every controller that reads from a cache."""
+        """Logged errors, without the conflicts that are normal for controllers that read from a cache."""
         logged = [json.loads(line) for line in self._log.read_text().splitlines() if line.startswith("{")]
         errors = [f"{line['msg']}: {line.get('error')}" for line in logged if line["level"] == "error"]
         return [error for error in errors if not error.endswith(EXPECTED_ERRORS)]
 
     def leave(self) -> list[Json]:
-        """End it in order; what went over its wire."""
+        """Stop it; returns its requests."""
         self.process.terminate()
         assert self.process.wait(60) == 0, self._log.read_text()[-3000:]
         (ended,) = self.told("ended")
@@ -221,7 +221,7 @@ def test_one_of_two_managers_leads_and_the_other_takes_over(
 
 
 def _series(target: Target, ns: str) -> None:
-    """What was said again is counted, whichever of the two kinds of Event it is."""
+    """Repeated events are counted, in both Event APIs."""
 
     def events() -> list[Json]:
         found: list[Json] = target.get(f"/apis/events.k8s.io/v1/namespaces/{ns}/events").ok()["items"]
@@ -241,7 +241,7 @@ def _series(target: Target, ns: str) -> None:
 
 
 async def without_streams(request: ApiRequest, go_on: Handler) -> ApiResponse:
-    """Answers like a server before 1.32, or one whose feature WatchList is off."""
+    """Answer as a server without the WatchList feature."""
     if request.parameter("sendInitialEvents"):
         words = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
         causes = [{"reason": "FieldValueForbidden", "message": f"Forbidden: {words}", "field": "sendInitialEvents"}]

@@ -67,7 +67,7 @@ BLOCKED = ("FieldValueInvalid", "<nil>")
 
 @pytest.fixture(scope="module")
 def widgets(target: Target) -> Any:
-    """A kind with a bit of everything, and a status of its own."""
+    """A kind with many schema features and a status subresource."""
     defined = target.define(SPEC, subresources={"status": {}})
     yield defined
     defined.remove()

@@ -29,7 +29,7 @@ SPEC = {
 
 @pytest.fixture(scope="module", params=["embedded", "real"])
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """One of the two servers, with a kind Gizmo (gz)."""
+    """The embedded or the real server, with a kind Gizmo (gz)."""
     names = {"kind": "Gizmo", "plural": "gizmos", "shortNames": ["gz"]}
     columns = [
         {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},

@@ -11,7 +11,7 @@ from support.targets import NAMESPACES, Target, config_map
 
 
 def without_system(body: dict[str, Any]) -> dict[str, Any]:
-    """An object without what differs from run to run."""
+    """An object without fields that differ between runs."""
     metadata = {
         name: value
         for name, value in body["metadata"].items()

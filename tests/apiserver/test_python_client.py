@@ -1,4 +1,4 @@
-"""A program on the official Python client (the synchronous one) on both servers: it sees the same on each."""
+"""A program on the official (synchronous) Python client, on both servers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.targets import DEFINITIONS, Target
 PROGRAM = Path(__file__).with_name("pythonclient") / "program.py"
 GROUP = "pythonclient.example.com"
 ACCOUNT: dict[str, Any] = json.loads(PROGRAM.with_name("account.json").read_text())
-"""What every server has to show the program."""
+"""The results that the program must see on both servers."""
 
 
 def _command(name: str, target: Target, namespace: str, last: str) -> list[str]:
@@ -27,7 +27,7 @@ def _command(name: str, target: Target, namespace: str, last: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def account(target: Target) -> dict[str, Any]:
-    """What the program saw."""
+    """The program's output."""
     ns = target.namespace()
     command = _command("exercise", target, ns, GROUP)
     done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
@@ -48,7 +48,7 @@ def test_every_part_is_judged(account: dict[str, Any]) -> None:
 
 
 class Candidate:
-    """One process that wants to lead."""
+    """A candidate of the leader election."""
 
     def __init__(self, process: subprocess.Popen[str], out: Path, log: Path) -> None:
         self.process = process

@@ -1,4 +1,4 @@
-"""WATCH: where it starts, what it tells, how it ends."""
+"""WATCH: start, events, end."""
 
 from __future__ import annotations
 

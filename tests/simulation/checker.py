@@ -18,7 +18,7 @@ import msgspec
 from fivespot.apiserver import ApiRequest, ApiResponse, Handler
 from fivespot.runtime import Resource
 from fivespot.testing.clusterapi.core import MACHINES
-from fivespot.testing.faults import SeenRequest
+from fivespot.testing.faults import RequestInfo
 from fivespot.testing.system import EmbeddedSystem
 
 from .histories import LAG, Moment
@@ -87,7 +87,7 @@ class Checker:
                 self.report(Invariant.FINALIZER_LAST, f"{event.new.key} has left {', '.join(left)}")
 
     async def _asked(self, request: ApiRequest, handler: Handler) -> ApiResponse:
-        seen = SeenRequest.of(request)
+        seen = RequestInfo.of(request)
         if seen.verb not in _WRITES or request.parameter("dryRun"):
             return await handler(request)
         plural = seen.resource.partition("/")[0]
@@ -119,7 +119,7 @@ class Checker:
         for promise, what in judge(replace(write, asked=asked, after=after), self.truth, self.foreign):
             self.report(promise, what)
 
-    def _leads(self, agent: str, seen: SeenRequest) -> None:
+    def _leads(self, agent: str, seen: RequestInfo) -> None:
         if agent not in self._elected:
             return
         holder, until = self.truth.lease()
@@ -127,7 +127,7 @@ class Checker:
             who = f"{holder or 'nobody'} until {until:.1f} s"
             self.report(Invariant.LEASE, f"{agent}: {seen.verb} of {seen.resource} {seen.name}; it is held by {who}")
 
-    def _lost(self, seen: SeenRequest, before: Json | None, response: ApiResponse) -> None:
+    def _lost(self, seen: RequestInfo, before: Json | None, response: ApiResponse) -> None:
         """B7: somebody else deletes a Machine that is wanted, and was for some time."""
         machine = (seen.group, seen.resource, seen.verb) == (MACHINES.group, MACHINES.plural, "delete")
         if not machine or before is None or response.status >= 300 or "deletionTimestamp" in before["metadata"]:

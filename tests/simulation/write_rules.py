@@ -9,7 +9,7 @@ from typing import Any
 
 from fivespot.api import names
 from fivespot.testing.clusterapi.core import MACHINES
-from fivespot.testing.faults import SeenRequest
+from fivespot.testing.faults import RequestInfo
 
 from .histories import ROUNDING, Moment, Story
 from .invariants import Invariant
@@ -39,7 +39,7 @@ class Write:
     """
 
     agent: str
-    seen: SeenRequest
+    seen: RequestInfo
     made_for: str
     before: Json | None
     asked: Any = None

@@ -18,7 +18,7 @@ from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
 from controlplane import ControlPlane
-from fivespot.apiserver import ApiServer, HttpFront, kubeconfig, write_kubeconfig
+from fivespot.apiserver import ApiServer, HttpListener, kubeconfig, write_kubeconfig
 
 Json = dict[str, Any]
 
@@ -363,7 +363,7 @@ class EmbeddedServer:
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        async with ApiServer(**self._options) as self.server, HttpFront(self.server) as front:
+        async with ApiServer(**self._options) as self.server, HttpListener(self.server) as front:
             self.url = front.url
             write_kubeconfig(self.config, kubeconfig(front.url, token="anyone"))
             self._ready.set()

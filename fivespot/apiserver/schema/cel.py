@@ -1,4 +1,4 @@
-"""The seam to the CEL library: environments, compiled expressions, values."""
+"""Adapter to the CEL library: environments, compiled expressions."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, Final
 
 from .cel_library import FUNCTIONS
 
-__all__ = ["CelFailure", "Program", "compile_expression"]
+__all__ = ["CelError", "Program", "compile_expression"]
 
 _TYPES: Final = {"string": "STRING", "integer": "INT", "number": "DOUBLE", "boolean": "BOOL"}
 _OPTIONAL_OLD: Final = "cel.bind(oldSelf, size(before) == 0 ? optional.none() : optional.of(before[0]), {})"
-"""The library takes no optional as a variable, so one is made inside from a list of none or one."""
+"""The library takes no optional as a variable, so one is made from a list of at most one value."""
 _COMPLAINTS: Final = ("INVALID_ARGUMENT: ", " [INVALID_ARGUMENT]", "NOT_FOUND: ", "UNKNOWN: ")
 
 
-class CelFailure(Exception):
-    """An expression that cannot be compiled or evaluated; the message is the library's."""
+class CelError(Exception):
+    """An expression cannot be compiled or evaluated."""
 
 
 class Program:
@@ -36,15 +36,15 @@ class Program:
     def evaluate(self, own: Any, *old: Any) -> Any:
         """The result for ``self`` and, where there was something before, ``oldSelf``.
 
-        :raises CelFailure: it has none.
+        :raises CelError: the evaluation fails.
         """
         try:
             result = self._compiled.eval(data={"self": own, "oldSelf": old[0] if old else None, "before": list(old)})
             if result.type().name() == "ERROR":
-                raise CelFailure(_words(result.value()))
+                raise CelError(_words(result.value()))
             return result.plain_value()
         except (RuntimeError, TypeError, ValueError) as error:
-            raise CelFailure(_words(error)) from None
+            raise CelError(_words(error)) from None
 
 
 def _words(error: object) -> str:
@@ -59,15 +59,15 @@ def _words(error: object) -> str:
 def compile_expression(expression: str, own: str, *, optional_old: bool = False) -> Program:
     """Compile an expression.
 
-    :param own: the schema type of ``self``, "" for one that is only known when it is there.
+    :param own: the schema type of ``self``; "" when it is dynamic.
     :param optional_old: ``oldSelf`` is an optional.
-    :raises CelFailure: it is not valid.
+    :raises CelError: it is invalid.
     """
     try:
         text = _OPTIONAL_OLD.format(expression) if optional_old else expression
         return Program(_environment(own).compile(text))
     except (RuntimeError, ValueError, TypeError) as error:
-        raise CelFailure(_words(error)) from None
+        raise CelError(_words(error)) from None
 
 
 @lru_cache(maxsize=32)
@@ -75,7 +75,7 @@ def _environment(own: str) -> Any:
     try:
         cel = import_module("cel_expr_python.cel")
     except ModuleNotFoundError as error:
-        raise CelFailure("rules need the library cel-expr-python: pip install 'fivespot[testing]'") from error
+        raise CelError("rules need the library cel-expr-python: pip install 'fivespot[testing]'") from error
     kinds = cel.Type
     if own in _TYPES:
         this = getattr(kinds, _TYPES[own])

@@ -1,4 +1,4 @@
-"""The part of Kubernetes' own CEL library that rules of controllers use."""
+"""Functions of Kubernetes' CEL library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _QUANTITY: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)([num
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One overload: names of CEL types in and out; a member is called on its first argument."""
+    """An overload: CEL types of arguments and result; members are called on their first argument."""
 
     name: str
     takes: Sequence[str]
@@ -33,9 +33,9 @@ class Function:
 
 
 def parse_quantity(text: str) -> Decimal:
-    """The number of a quantity such as ``500Mi``.
+    """Parse a quantity such as ``500Mi``.
 
-    :raises ValueError: it is none.
+    :raises ValueError: it is not a quantity.
     """
     found = _QUANTITY.fullmatch(text)
     if not found:

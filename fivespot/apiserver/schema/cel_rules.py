@@ -1,4 +1,4 @@
-"""CEL rules on values: which apply, what they see, and how a broken one is told."""
+"""Evaluation of CEL validation rules."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import msgspec
 
 from fivespot.apiserver.status import FieldCause
 
-from .cel import CelFailure, Program, compile_expression
+from .cel import CelError, Program, compile_expression
 from .node import Node, ValidationRule, cel_name
-from .validation import ABSENT, alike, identity, lists_alike, show
+from .validation import ABSENT, format_value, identity, json_equal, lists_alike
 
 __all__ = ["check_rules", "rule_problems"]
 
@@ -24,10 +24,10 @@ _OLD: Final = re.compile(r"\boldSelf\b(?:\.\??(\w+))?")
 
 
 def check_rules(value: Any, node: Node, path: str, old: Any = ABSENT) -> list[FieldCause]:
-    """The rules that a valid object breaks.
+    """Evaluate the rules of a schema on a valid object.
 
-    :param old: the value before; rules that name ``oldSelf`` are skipped without one, and what has not changed is not
-        asked again (KEP-4008).
+    :param old: the value before; rules that name ``oldSelf`` are skipped without one, and unchanged values are not
+        checked again (KEP-4008).
     """
     causes: list[FieldCause] = []
     _walk(value, node, path, old, causes)
@@ -35,7 +35,7 @@ def check_rules(value: Any, node: Node, path: str, old: Any = ABSENT) -> list[Fi
 
 
 def _walk(value: Any, node: Node, path: str, old: Any, causes: list[FieldCause]) -> None:
-    if not node.ruled or value is None or (old is not ABSENT and alike(old, value)):
+    if not node.ruled or value is None or (old is not ABSENT and json_equal(old, value)):
         return
     for rule in node.rules:
         _apply(rule, value, node, path, old, causes)
@@ -68,7 +68,7 @@ def _apply(rule: ValidationRule, value: Any, node: Node, path: str, old: Any, ca
         if _program(rule, node.type).evaluate(own, *before) is True:
             return
         message = _message(rule, node.type, own, *before)
-    except CelFailure as error:
+    except CelError as error:
         message = f"{error} evaluating rule: {rule.message or rule.rule.strip()}"
     causes.append(_cause(rule, value, path, message))
 
@@ -77,7 +77,7 @@ def _message(rule: ValidationRule, kind: str, own: Any, *old: Any) -> str:
     if rule.message_expression:
         try:
             told = compile_expression(rule.message_expression, kind).evaluate(own, *old)
-        except CelFailure:
+        except CelError:
             told = None
         if isinstance(told, str) and told.strip() and "\n" not in told:
             return told
@@ -94,14 +94,14 @@ def _cause(rule: ValidationRule, value: Any, path: str, message: str) -> FieldCa
         case "FieldValueDuplicate":
             words = f"Duplicate value: {message}"
         case _:
-            shown = "" if isinstance(value, dict | list) else f"{show(value)}: "
+            shown = "" if isinstance(value, dict | list) else f"{format_value(value)}: "
             words = f"Invalid value: {shown}{message}"
     return FieldCause(where, rule.reason, words)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reads:
-    """The members that a rule may look at; None: all there is."""
+    """The members that a rule may read; None for all."""
 
     own: frozenset[str] | None
     old: frozenset[str] | None
@@ -109,7 +109,7 @@ class _Reads:
 
 @lru_cache(maxsize=4096)
 def _reads(rule: ValidationRule, node: Node) -> _Reads:
-    # By names alone, wherever they stand: one too many costs time only.
+    # By name, wherever it appears in the text: a superfluous member costs only time.
     if node.type != "object" or node.additional is not None:
         return _Reads(None, None)
     text = rule.rule
@@ -133,9 +133,9 @@ def _seen(value: Any, names: frozenset[str] | None) -> bytes:
 
 
 def _held(rule: ValidationRule, value: Any, node: Node, old: Any) -> bool:
-    """Whether a rule holds for what it looks at, by memory where it did before: a rule knows nothing else.
+    """Whether a rule is known to hold for the members that it reads.
 
-    Most writes change a status, and the rules at the root look at other things.
+    Cached, because most writes change only the status, which most rules do not read.
     """
     reads = _reads(rule, node)
     return _holds(rule, node, _seen(value, reads.own), None if old is ABSENT else _seen(old, reads.old))
@@ -146,7 +146,7 @@ def _holds(rule: ValidationRule, node: Node, seen: bytes, old: bytes | None) -> 
     before = () if old is None else (to_cel(msgspec.json.decode(old), node),)
     try:
         return _program(rule, node.type).evaluate(to_cel(msgspec.json.decode(seen), node), *before) is True
-    except CelFailure:
+    except CelError:
         return False
 
 
@@ -156,7 +156,7 @@ def _program(rule: ValidationRule, kind: str) -> Program:
 
 
 def rule_problems(node: Node, path: str) -> list[FieldCause]:
-    """What is wrong with the rules of one level of a schema."""
+    """Validate the rules of one level of a schema."""
     causes = []
     for number, rule in enumerate(node.rules):
         where = f"{path}.x-kubernetes-validations[{number}]"
@@ -165,7 +165,7 @@ def rule_problems(node: Node, path: str) -> list[FieldCause]:
             continue
         try:
             program = _program(rule, node.type)
-        except CelFailure as error:
+        except CelError as error:
             words = f"Invalid value: {_go_rule(rule)}: compilation failed: {error}"
             causes.append(FieldCause(f"{where}.rule", "FieldValueInvalid", words))
             continue
@@ -175,14 +175,14 @@ def rule_problems(node: Node, path: str) -> list[FieldCause]:
         if rule.message_expression:
             try:
                 compile_expression(rule.message_expression, node.type)
-            except CelFailure as error:
+            except CelError as error:
                 words = f"Invalid value: {_go_rule(rule)}: messageExpression compilation failed: {error}"
                 causes.append(FieldCause(f"{where}.messageExpression", "FieldValueInvalid", words))
     return causes
 
 
 def _go_rule(rule: ValidationRule) -> str:
-    return show({
+    return format_value({
         "ValidationRule": rule.rule,
         "Message": rule.message,
         "MessageExpression": rule.message_expression,
@@ -193,10 +193,10 @@ def _go_rule(rule: ValidationRule) -> str:
 
 
 def to_cel(value: Any, node: Node | None) -> Any:
-    """A value as rules see it: escaped names, doubles for numbers, bytes for bytes.
+    """Convert a value for CEL: escaped names, doubles for numbers, bytes for format byte.
 
-    Times and durations stay text, because the library takes no instants from outside: rules that compare them need
-    ``timestamp()`` or ``duration()`` here, which the real server takes too.
+    Times and durations stay strings, because the library takes no timestamps from outside: rules that compare them need
+    ``timestamp()`` or ``duration()`` here, which kube-apiserver accepts too.
     """
     if node is None or node.plain or value is None:
         return value

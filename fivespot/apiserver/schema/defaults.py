@@ -1,4 +1,4 @@
-"""Pruning and defaulting: what a structural schema does to an object before anything looks at it."""
+"""Pruning and defaulting by a structural schema."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _TYPE_META: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def prune(value: Any, node: Node, path: str = "", unknown: list[str] | None = None) -> None:
-    """Remove the members that the schema does not know, in place.
+    """Remove members that the schema does not describe, in place.
 
-    :param unknown: gets the path of everything removed.
+    :param unknown: receives the paths of removed members.
     """
     if isinstance(value, dict):
         _prune_object(value, node, path, unknown)
@@ -47,7 +47,7 @@ def _join(path: str, name: str) -> str:
 
 
 def apply_defaults(value: Any, node: Node) -> None:
-    """Fill in the defaults of what is missing, in place; a null that may not be one counts as missing."""
+    """Set the defaults of missing members in place; a null for a non-nullable member counts as missing."""
     if not node.defaults:
         return
     if isinstance(value, dict):

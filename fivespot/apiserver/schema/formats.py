@@ -1,4 +1,4 @@
-"""The formats that kube-apiserver checks, where it does; others are only words."""
+"""String formats that kube-apiserver validates; it ignores others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNIT_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 
 
 
 def go_duration(text: str) -> float | None:
-    """Seconds of a Go duration such as ``1h30m``; None when it is none."""
+    """Parse a Go duration such as ``1h30m`` to seconds; None when it is invalid."""
     if not _DURATION.fullmatch(text):
         return None
     sign = -1.0 if text.startswith("-") else 1.0
@@ -106,4 +106,4 @@ FORMATS: Final[dict[str, Callable[[str], bool]]] = {
     "uri": lambda text: re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text) is not None or text.startswith("/"),
     "uuid": _is_uuid,
 }
-"""Format -> whether a text has it."""
+"""Checks by format."""

@@ -1,4 +1,4 @@
-"""Structural schemas, compiled once into nodes that the walks over objects read."""
+"""Structural schemas, compiled into nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_NODES: Final[Mapping[str, Node]] = {}
 
 @dataclass(frozen=True, slots=True)
 class ValidationRule:
-    """One of ``x-kubernetes-validations``."""
+    """An entry of ``x-kubernetes-validations``."""
 
     rule: str
     message: str = ""
@@ -28,21 +28,21 @@ class ValidationRule:
 
     @property
     def transition(self) -> bool:
-        """Whether it compares with the object before."""
+        """Whether it is a transition rule: it names ``oldSelf``."""
         return re.search(r"\boldSelf\b", self.rule) is not None
 
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One level of a schema.
+    """A level of a schema.
 
     :param additional: the schema of all members that ``properties`` does not name; None when there is none.
     :param preserve: unknown members are kept.
     :param default: encoded, so that every object gets a copy of its own; None when there is no default.
     :param defaults: whether this level or one below has a default.
     :param ruled: whether this level or one below has CEL rules.
-    :param plain: whether CEL may see values of this level as they are.
-    :param scalar: the Python type whose every value is valid here; None where more has to be looked at.
+    :param plain: whether values of this level need no conversion for CEL.
+    :param scalar: the Python type whose every value is valid here; None when values need checks.
     """
 
     raw: Mapping[str, Any]
@@ -88,7 +88,7 @@ class Node:
 
     @property
     def open(self) -> bool:
-        """Whether nothing is said about members at all."""
+        """Whether the schema describes no members or items."""
         return not self.properties and self.additional is None and self.items is None
 
 
@@ -136,9 +136,9 @@ _LIMITS: Final = (
 
 
 def compile_schema(raw: Mapping[str, Any]) -> Node:
-    """The node of an OpenAPI v3 schema that has been found structural.
+    """Compile a structural OpenAPI v3 schema.
 
-    :raises ValueError: a pattern is none.
+    :raises ValueError: a pattern is invalid.
     """
     additional = raw.get("additionalProperties")
     node = Node(
@@ -203,13 +203,13 @@ def _rule(raw: Mapping[str, Any]) -> ValidationRule:
 
 
 _PERL_ONLY: Final = re.compile(r"\(\?(?:[=!>]|<[=!]|P=|\()|\\[1-9Z]|(?<!\\)[*+?}]\+")
-"""What Python's engine has and RE2 has not: look-around, back-references, atomic and possessive forms."""
+"""Syntax of Python's engine that RE2 does not have: look-around, back-references, atomic and possessive forms."""
 
 
 def go_pattern(text: str) -> re.Pattern[str]:
-    """A pattern with RE2's meaning: ``$`` is the very end of the text.
+    """Compile a pattern with RE2's meaning: ``$`` is the end of the text.
 
-    :raises ValueError: RE2 would refuse it.
+    :raises ValueError: RE2 refuses it.
     """
     found = _PERL_ONLY.search(text)
     if found:

@@ -1,4 +1,4 @@
-"""Whether a schema is structural, and what else kube-apiserver asks of one in a CustomResourceDefinition."""
+"""Validation of structural schemas in CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fivespot.apiserver.status import FieldCause
 from .cel_rules import rule_problems
 from .defaults import prune
 from .node import Node, compile_schema, go_pattern
-from .validation import show, validate
+from .validation import format_value, validate
 
 __all__ = ["ROOT", "schema_problems"]
 
@@ -25,14 +25,14 @@ _FORBIDDEN_INSIDE: Final = (
 
 
 def schema_problems(raw: Mapping[str, Any], path: str = ROOT) -> list[FieldCause]:
-    """What kube-apiserver would refuse in a schema."""
+    """Validate a schema as kube-apiserver does."""
     found: list[FieldCause] = []
     if raw.get("type") != "object":
         found.append(
             _cause(
                 f"{path}.type",
                 "FieldValueInvalid",
-                f"Invalid value: {show(raw.get('type') or '')}: must be object at the root",
+                f"Invalid value: {format_value(raw.get('type') or '')}: must be object at the root",
             )
         )
     _level(raw, path, found)
@@ -68,7 +68,7 @@ def _level(raw: Mapping[str, Any], path: str, found: list[FieldCause]) -> None:
         )
     elif kind and kind not in _TYPES:
         supported = ", ".join(f'"{name}"' for name in _TYPES)
-        words = f"Unsupported value: {show(kind)}: supported values: {supported}"
+        words = f"Unsupported value: {format_value(kind)}: supported values: {supported}"
         found.append(_cause(f"{path}.type", "FieldValueNotSupported", words))
     if raw.get("uniqueItems"):
         words = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
@@ -94,7 +94,9 @@ def _pattern(raw: Mapping[str, Any], path: str, found: list[FieldCause]) -> None
         try:
             go_pattern(raw["pattern"])
         except ValueError as error:
-            words = f"Invalid value: {show(raw['pattern'])}: must be a valid regular expression, but isn't: {error}"
+            words = (
+                f"Invalid value: {format_value(raw['pattern'])}: must be a valid regular expression, but isn't: {error}"
+            )
             found.append(_cause(f"{path}.pattern", "FieldValueInvalid", words))
 
 
@@ -102,10 +104,11 @@ def _lists(raw: Mapping[str, Any], path: str, found: list[FieldCause]) -> None:
     kind = raw.get("x-kubernetes-list-type")
     keys = raw.get("x-kubernetes-list-map-keys")
     if kind and raw.get("type") != "array":
-        words = f"Invalid value: {show(raw.get('type') or '')}: must be array if x-kubernetes-list-type is specified"
+        given = format_value(raw.get("type") or "")
+        words = f"Invalid value: {given}: must be array if x-kubernetes-list-type is specified"
         found.append(_cause(f"{path}.type", "FieldValueInvalid", words))
     if kind and kind not in {"atomic", "set", "map"}:
-        words = f'Unsupported value: {show(kind)}: supported values: "atomic", "map", "set"'
+        words = f'Unsupported value: {format_value(kind)}: supported values: "atomic", "map", "set"'
         found.append(_cause(f"{path}.x-kubernetes-list-type", "FieldValueNotSupported", words))
     if kind == "map" and not keys:
         words = "Required value: must not be empty if x-kubernetes-list-type is map"
@@ -115,7 +118,7 @@ def _lists(raw: Mapping[str, Any], path: str, found: list[FieldCause]) -> None:
         for number, key in enumerate(keys):
             inner = (items.get("properties") or {}).get(key)
             if inner is None:
-                words = f"Invalid value: {show(key)}: entries must all be names of item properties"
+                words = f"Invalid value: {format_value(key)}: entries must all be names of item properties"
                 found.append(_cause(f"{path}.x-kubernetes-list-map-keys[{number}]", "FieldValueInvalid", words))
             elif key not in (items.get("required") or ()) and inner.get("default") is None:
                 where = f"{path}.items.properties[{key}].default"
@@ -127,7 +130,7 @@ def _lists(raw: Mapping[str, Any], path: str, found: list[FieldCause]) -> None:
 
 
 def _inside(raw: Mapping[str, Any], path: str, found: list[FieldCause], int_or_string: bool) -> None:
-    """Inside a junction only checks of values are allowed."""
+    """Validate a schema inside allOf, anyOf, oneOf or not, where only value validations are allowed."""
     for name in _FORBIDDEN_INSIDE:
         if raw.get(name) is None or (name == "type" and int_or_string and raw[name] in {"integer", "string"}):
             continue
@@ -145,11 +148,11 @@ def _inside(raw: Mapping[str, Any], path: str, found: list[FieldCause], int_or_s
 
 
 def _compiled(raw: Mapping[str, Any], path: str, found: list[FieldCause]) -> None:
-    """Defaults against their own schema, and rules: only once the shape is sound."""
+    """Validate defaults and rules of a schema that is structural."""
     try:
         node = compile_schema(raw)
     except (ValueError, TypeError, AttributeError) as error:
-        found.append(FieldCause(path, "FieldValueInvalid", f"Invalid value: {show(str(error))}: not a schema"))
+        found.append(FieldCause(path, "FieldValueInvalid", f"Invalid value: {format_value(str(error))}: not a schema"))
         return
     _values(raw, node, path, found)
 
@@ -167,7 +170,7 @@ def _values(raw: Mapping[str, Any], node: Node, path: str, found: list[FieldCaus
 
 
 def _default_problems(default: Any, node: Node, path: str) -> list[FieldCause]:
-    shown = show(default)
+    shown = format_value(default)
     unknown: list[str] = []
     prune(default if isinstance(default, dict | list) else None, node, "", unknown)
     causes = validate(default, node, path)

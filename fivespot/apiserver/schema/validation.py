@@ -1,4 +1,4 @@
-"""Validation of values, in the words and reasons of the real server."""
+"""Validation of values, with kube-apiserver's reasons and messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fivespot.apiserver.status import FieldCause
 from .formats import FORMATS
 from .node import Node
 
-__all__ = ["ABSENT", "BLOCKED", "alike", "is_blocking", "lists_alike", "validate"]
+__all__ = ["ABSENT", "BLOCKED", "is_blocking", "json_equal", "lists_alike", "validate"]
 
 _JSON_TYPES: Final[Mapping[type, str]] = {
     bool: "boolean",
@@ -25,7 +25,7 @@ _JSON_TYPES: Final[Mapping[type, str]] = {
     NoneType: "null",
 }
 ABSENT: Final = object()
-"""Stands for the value before where there was none."""
+"""Stands for the old value of a member that did not exist."""
 
 BLOCKED: Final = FieldCause(
     "<nil>",
@@ -39,15 +39,15 @@ _BLOCKING: Final = frozenset(
 
 
 def is_blocking(causes: list[FieldCause]) -> bool:
-    """Whether CEL rules would meet values of types that they do not expect."""
+    """Whether the errors keep CEL rules from being evaluated."""
     return any(cause.reason in _BLOCKING for cause in causes)
 
 
 def validate(value: Any, node: Node, path: str, old: Any = ABSENT) -> list[FieldCause]:
-    """What is wrong with a value.
+    """Validate a value.
 
-    :param old: what was there before: a part that has not changed is not checked again (KEP-4008), so that a stricter
-        schema does not freeze existing objects.
+    :param old: the old value: unchanged parts are not checked again (ratcheting, KEP-4008), so that a stricter schema
+        does not block updates of existing objects.
     """
     causes: list[FieldCause] = []
     _check(value, node, path, old, causes)
@@ -55,7 +55,7 @@ def validate(value: Any, node: Node, path: str, old: Any = ABSENT) -> list[Field
 
 
 def _check(value: Any, node: Node, path: str, old: Any, causes: list[FieldCause]) -> None:
-    if old is not ABSENT and alike(old, value):
+    if old is not ABSENT and json_equal(old, value):
         return
     if value is None:
         if not node.nullable and (node.type or node.int_or_string):
@@ -78,8 +78,8 @@ def _check(value: Any, node: Node, path: str, old: Any, causes: list[FieldCause]
         _check_junctions(value, node, path, causes)
 
 
-def alike(old: Any, new: Any) -> bool:
-    """Whether two values are the same JSON; Python takes True for 1 and 1 for 1.0."""
+def json_equal(old: Any, new: Any) -> bool:
+    """Whether two values are the same JSON; in Python True equals 1, and 1 equals 1.0."""
     if old is new:
         return True
     if type(old) is not type(new) or old != new:
@@ -116,11 +116,11 @@ def _wrong_type(path: str, wanted: str, found: str) -> FieldCause:
 
 
 def _bad(path: str, value: Any, words: str, reason: str = "FieldValueInvalid") -> FieldCause:
-    return FieldCause(path, reason, f"Invalid value: {show(value)}: {path} in body {words}")
+    return FieldCause(path, reason, f"Invalid value: {format_value(value)}: {path} in body {words}")
 
 
-def show(value: Any) -> str:
-    """A value as Go's field errors print it."""
+def format_value(value: Any) -> str:
+    """Format a value as Go's field errors do."""
     return msgspec.json.encode(value).decode()
 
 
@@ -129,9 +129,9 @@ def _number(value: Any) -> str:
 
 
 def _check_plain(value: Any, node: Node, path: str, causes: list[FieldCause]) -> None:
-    if node.enum and not any(alike(choice, value) for choice in node.enum):
-        supported = ", ".join(show(choice) for choice in node.enum)
-        message = f"Unsupported value: {show(value)}: supported values: {supported}"
+    if node.enum and not any(json_equal(choice, value) for choice in node.enum):
+        supported = ", ".join(format_value(choice) for choice in node.enum)
+        message = f"Unsupported value: {format_value(value)}: supported values: {supported}"
         causes.append(FieldCause(path, "FieldValueNotSupported", message))
     if isinstance(value, str):
         _check_text(value, node, path, causes)
@@ -152,7 +152,9 @@ def _check_text(value: str, node: Node, path: str, causes: list[FieldCause]) -> 
         causes.append(_bad(path, value, f"should match '{node.raw['pattern']}'"))
     if node.format and not (check := FORMATS.get(node.format, _any_text))(value):
         assert check is not _any_text
-        causes.append(_bad(path, value, f"must be of type {node.format}: {show(value)}", "FieldValueTypeInvalid"))
+        causes.append(
+            _bad(path, value, f"must be of type {node.format}: {format_value(value)}", "FieldValueTypeInvalid")
+        )
 
 
 def _any_text(text: str) -> bool:
@@ -194,7 +196,7 @@ def _check_object(value: dict[str, Any], node: Node, path: str, old: Any, causes
     for name, member in value.items():
         inner = node.properties.get(name) or node.additional
         if inner is not None:
-            # Most members are texts of which nothing is asked.
+            # Most members are plain strings without checks.
             if inner.scalar is type(member):
                 continue
             known = before.get(name, ABSENT)
@@ -225,7 +227,7 @@ def _check_array(value: list[Any], node: Node, path: str, old: Any, causes: list
 
 
 def lists_alike(node: Node, old: Any) -> dict[str, Any] | None:
-    """The items of an earlier list by identity, where items of both can be told to be the same one."""
+    """The items of the old list by key; None when the list has no keys."""
     if node.list_type != "map" or not isinstance(old, list):
         return None
     return {_identity(node, item): item for item in old}
@@ -234,10 +236,10 @@ def lists_alike(node: Node, old: Any) -> dict[str, Any] | None:
 def _identity(node: Node, item: Any) -> str:
     if node.list_type == "map" and isinstance(item, dict):
         if len(node.list_keys) == 1 and type(named := item.get(node.list_keys[0])) is str:
-            # As most lists with keys are; what is shown begins otherwise.
+            # The common case; other keys are JSON and begin with a brace.
             return f"={named}"
-        return show({key: item.get(key) for key in node.list_keys})
-    return show(item)
+        return format_value({key: item.get(key) for key in node.list_keys})
+    return format_value(item)
 
 
 identity = _identity
@@ -252,9 +254,9 @@ def _check_unique(value: list[Any], node: Node, path: str, causes: list[FieldCau
         if node.list_type == "map":
             if not isinstance(item, dict):
                 continue
-            key = show({name: item[name] for name in node.list_keys if name in item})
+            key = format_value({name: item[name] for name in node.list_keys if name in item})
         else:
-            key = show(item)
+            key = format_value(item)
         if key in seen and key not in told:
             causes.append(FieldCause(f"{path}[{number}]", "FieldValueDuplicate", f"Duplicate value: {key}"))
             told.add(key)
@@ -284,7 +286,7 @@ def _junction(words: str, causes: list[FieldCause]) -> None:
 
 
 def _first_of(value: Any, nodes: tuple[Node, ...], path: str, causes: list[FieldCause]) -> None:
-    """Tell what is wrong with the nearest alternative."""
+    """Report the errors of the closest alternative."""
     found = [validate(value, inner, path) for inner in nodes]
     fewest = min(len(wrong) for wrong in found)
     causes += next(wrong for wrong in found if len(wrong) == fewest)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import click
 
-from fivespot.apiserver import HttpFront, kubeconfig, write_kubeconfig
+from fivespot.apiserver import HttpListener, kubeconfig, write_kubeconfig
 from fivespot.cli.timeline.period import local, start_of
 from fivespot.runtime.clock import SystemClock
 from fivespot.runtime.errors import ApiError, ConfigError
@@ -111,7 +111,7 @@ async def _serve(stack: AsyncExitStack, cluster: EmbeddedCluster, options: DemoO
     if path is not None and not path.parent.is_dir():
         # A folder made for it would be left behind.
         raise ConfigError(f"--kubeconfig {path}: there is no such folder")
-    front = HttpFront(cluster.server, port=options.port, speed=options.speed)
+    front = HttpListener(cluster.server, port=options.port, speed=options.speed)
     try:
         await stack.enter_async_context(front)
     except OSError as error:

@@ -1,7 +1,7 @@
-"""A cluster in memory for tests: API server, client, clock, faults and managers on one loop, virtual time included.
+"""A cluster in memory for tests.
 
-:class:`EmbeddedCluster` is all of it. :class:`ServerTransport` alone connects a client of the runtime to an
-:class:`~fivespot.apiserver.ApiServer` without a socket.
+:class:`EmbeddedCluster` is an API server with a client, clock, faults and managers on one event loop.
+:class:`ServerTransport` connects a client of the runtime to an :class:`~fivespot.apiserver.ApiServer` without a socket.
 """
 
 from .cluster import START, EmbeddedCluster, RunningManager

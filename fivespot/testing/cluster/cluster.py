@@ -1,4 +1,4 @@
-"""A cluster in the test's own process: API server, client, clock, faults and managers on one loop."""
+"""A cluster in one process: API server, client, clock, faults and managers on one event loop."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _DEFINITIONS: Final = Resource(
 )
 _NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _POLL: Final = 0.05
-"""Seconds on the cluster's clock between two looks of :meth:`EmbeddedCluster.until`."""
+"""Seconds between two checks of :meth:`EmbeddedCluster.until`, on the cluster's clock."""
 
 
 class RunningManager:
-    """A manager that runs until its scope is left, or until it is ended in the way a test wants.
+    """A manager that runs until its scope is left, or until :meth:`stop` or :meth:`kill`.
 
-    An async context manager: left in order it stops in order, left by an exception it ends at once.
+    An async context manager: leaving it stops the manager in order, leaving it by an exception kills it.
     """
 
     def __init__(self, manager: Manager) -> None:
@@ -59,17 +59,17 @@ class RunningManager:
         await (self.stop() if kind is None else self.kill())
 
     async def wait(self) -> None:
-        """Until it has ended; what ended it is raised by the scope, or by :meth:`stop`."""
+        """Wait until it has ended; its error is raised by the scope or by :meth:`stop`."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
     async def stop(self) -> None:
-        """Stop in order, as at SIGTERM, and raise what went wrong in it."""
+        """Stop as at SIGTERM and raise the manager's error."""
         self._stop.set()
         await self._end()
 
     async def kill(self) -> None:
-        """End at once, in the middle of whatever it does, as when its node dies; nothing is released."""
+        """End at once, as when its node fails; the Lease is not released."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -84,8 +84,8 @@ class RunningManager:
 class EmbeddedCluster:
     """An API server in memory with a client for it; an async context manager.
 
-    Everything waits on the running loop's clock. On a virtual-time loop a month passes in seconds, and with the same
-    ``seed`` in the same way. On an ordinary loop time is real.
+    Everything waits on the running loop's clock. On a virtual-time loop a month passes in seconds and, with the same
+    ``seed``, repeats exactly. On an ordinary loop time is real.
 
     ::
 
@@ -95,13 +95,13 @@ class EmbeddedCluster:
                 await cluster.client.create(MY_KIND, {...})
                 await cluster.until(lambda: ..., what="it is ready")
 
-    :param start: what the wall clock shows at the beginning.
+    :param start: wall clock at the beginning.
     :param seed: of uids, generated names, jitter and faults.
-    :param clock: where time comes from; by default it starts at ``start`` and follows the loop.
-    :param window: changes per resource that a watch may be behind before it gets 410.
-    :param stride: seconds between what goes on when nothing happens: bookmarks, and in proportion the ends of watches
-        and looks at readiness. A run of months is faster with an hour.
-    :ivar faults: empty at first: the server behaves.
+    :param clock: source of time; by default it starts at ``start`` and follows the loop.
+    :param window: changes kept for each resource; watches that are further behind get 410.
+    :param stride: seconds between bookmarks; watch time-outs and readiness checks are in proportion. An hour makes
+        simulations of months faster.
+    :ivar faults: the fault script; empty at first.
     """
 
     def __init__(
@@ -118,11 +118,11 @@ class EmbeddedCluster:
         self._start = start
         self.rng: Random = system_random(seed)
         self.faults = Faults(seed=seed)
-        # The script stands before the server, not in it: what the test itself asks for is no part of what goes wrong.
+        # Not the server's middleware: faults do not apply to the test's own client.
         self.server = ApiServer(clock=self.clock, seed=seed, window=window, bookmarks=stride)
         self._connections: list[Connection] = []
         self.client: Client
-        """For the test itself; the fault script does not apply to it."""
+        """The test's own client; faults do not apply to it."""
 
     async def __aenter__(self) -> Self:
         await self.server.__aenter__()
@@ -136,16 +136,16 @@ class EmbeddedCluster:
         await self.client.close()
         for connection in self._connections:
             await connection.close()
-        # Without the error: it is the test's own, and is not to be wrapped in a group.
+        # Without the error, so that it is not wrapped in an exception group.
         await self.server.__aexit__(None, None, None)
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the beginning, on the wall clock."""
+        """Seconds since ``start`` on the wall clock."""
         return (self.clock.now() - self._start).total_seconds()
 
     def connect(self, user_agent: str = "fivespot-testing") -> Connection:
-        """A connection of its own, which the fault script applies to; closed with the cluster."""
+        """Open another connection, to which faults apply; it is closed with the cluster."""
         transport = ServerTransport(self._scripted, user_agent=user_agent)
         client = Client(transport, field_manager=user_agent, clock=self.clock, rng=self.rng)
         connection = Connection(client, transport, "default", False, "in-process", "the embedded API server")
@@ -168,7 +168,7 @@ class EmbeddedCluster:
         await self.until(established, what="the definitions are established")
 
     async def namespace(self, name: str) -> str:
-        """Create a namespace; its name."""
+        """Create a namespace; returns its name."""
         await self.client.create(_NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         return name
 
@@ -181,10 +181,10 @@ class EmbeddedCluster:
         controllers: ControllerSettings | None = None,
         setup: Callable[[Manager], None] | None = None,
     ) -> AsyncIterator[RunningManager]:
-        """A manager with a connection of its own, running inside the scope.
+        """Run a manager with a connection of its own inside the scope.
 
         :param name: user agent, field manager and reporter of events.
-        :param setup: adds what is not a controller.
+        :param setup: adds runnables that are not controllers.
         """
         manager = assemble(
             self.connect(name),
@@ -211,12 +211,12 @@ class EmbeddedCluster:
         within: float = 60.0,
         what: str = "",
     ) -> Any:
-        """Look every 50 ms until ``check`` gives something true, and give that.
+        """Call ``check`` every 50 ms until its result is true, and return it.
 
         :param check: a function or a coroutine function.
         :param within: seconds on the cluster's clock.
-        :raises AssertionError: it did not; with what it gave or raised last. An AssertionError or LookupError raised by
-            ``check`` means "not yet".
+        :raises AssertionError: the time is up; with the last result. An AssertionError or LookupError from ``check``
+            means "not yet".
         """
         deadline = self.clock.monotonic() + within
         while True:

@@ -1,4 +1,4 @@
-"""A coroutine that is begun by hand, so that nothing has to be set up where it does not wait."""
+"""A transport that calls an API server in the same process."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ T = TypeVar("T")
 
 @coroutine
 def continued(work: Coroutine[Any, Any, T], awaited: Any) -> Generator[Any, Any, T]:
-    """The rest of a coroutine that was begun by ``work.send(None)`` and now waits, in the same task.
+    """Continue a coroutine after ``work.send(None)`` in the same task.
 
-    Neither ``await`` nor ``yield from`` can take it up: they would go on before what it waits for has happened.
-    Whatever is thrown in, such as a cancellation, is the coroutine's to handle.
+    ``await`` and ``yield from`` cannot: they would resume the coroutine before the awaited future is done. Exceptions
+    that are thrown in, such as a cancellation, are passed to the coroutine.
 
-    :param awaited: what ``send`` returned.
+    :param awaited: the result of ``send``.
     """
     while True:
         try:
@@ -46,10 +46,10 @@ _SERVER: Final = "in-process API server"
 
 
 class ServerTransport:
-    """Requests to an :class:`~fivespot.apiserver.ApiServer`, with the limits that a network transport would keep.
+    """A transport to an :class:`~fivespot.apiserver.ApiServer` that keeps the time-outs of a network transport.
 
-    :param handle: the server's entry point, or a fault script before it.
-    :param user_agent: shown to the server; managed fields carry it where no field manager is named.
+    :param handle: the server's ``handle``, or a fault script.
+    :param user_agent: the ``User-Agent``, which is the default field manager.
     """
 
     def __init__(self, handle: Handler, *, user_agent: str = "fivespot-testing") -> None:
@@ -82,7 +82,7 @@ class ServerTransport:
     async def _turn(self) -> None:
         if self._closed:
             raise ConnectError("the transport is closed")
-        # A network would give others a turn here, and a server that answers at once must not starve them.
+        # A network gives other tasks a turn here; without it a server that answers at once would starve them.
         await asyncio.sleep(0)
 
     async def _answer(self, request: Request) -> apiserver.ApiResponse:
@@ -98,7 +98,7 @@ class ServerTransport:
 
 
 class _ServerStream(LineStream):
-    """An answer line by line."""
+    """The lines of a response."""
 
     def __init__(self, answer: apiserver.ApiResponse, idle: float, streams: set[_ServerStream]) -> None:
         super().__init__(_SERVER, measured=isinstance(answer.body, bytes))
@@ -139,7 +139,7 @@ class _ServerStream(LineStream):
         return block
 
     def _look(self) -> None:
-        """Whether the reader has waited for too long. One timer that looks again costs less than one for each block."""
+        """End the stream when the reader has waited too long. One timer is cheaper than one for each block."""
         self._timer = None
         if self._waiting_since is None or isinstance(self._body, bytes):
             return
@@ -149,16 +149,17 @@ class _ServerStream(LineStream):
             self._timer = loop.call_later(left, self._look)
             return
         self._silent = True
-        # Which wakes the reader.
+        # This wakes the reader.
         self._body.close()
 
 
 async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """
+    """Await with a time-out.
+
     :raises DeadlineError: it took longer.
     """
     try:
-        # Most answers are there at once, and a timer for each is a tenth of what a simulation costs.
+        # Most responses are ready at once, and a timer for each is a tenth of a simulation's cost.
         awaited = work.send(None)
     except StopIteration as end:
         result: T = end.value

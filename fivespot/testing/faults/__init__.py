@@ -1,4 +1,4 @@
-"""Scripts of what a misbehaving API server does: which requests get which fault.
+"""Fault injection for API servers.
 
 ::
 
@@ -8,13 +8,13 @@
         Rule(Latency(5.0), probability=0.1),
     )
 
-A script is a middleware of :class:`fivespot.apiserver.ApiServer`, so it works in process and over HTTP. With a seeded
-source of chance the same requests get the same faults.
+A script is a middleware of :class:`fivespot.apiserver.ApiServer`, so it works in process and over HTTP. With a
+seed the same requests get the same faults.
 """
 
 from .answers import Fail, Gone, Refuse, Reset, StaleList, Throttle
 from .events import Duplicate, EndMarker, LoseEvents, NoBookmarks, Stale
-from .script import Fault, Faults, Matched, Rule, SeenRequest
+from .script import Fault, Faults, InjectedFault, RequestInfo, Rule
 from .streams import Cut, Drip, HalfOpen, Latency
 
 __all__ = [
@@ -27,14 +27,14 @@ __all__ = [
     "Faults",
     "Gone",
     "HalfOpen",
+    "InjectedFault",
     "Latency",
     "LoseEvents",
-    "Matched",
     "NoBookmarks",
     "Refuse",
+    "RequestInfo",
     "Reset",
     "Rule",
-    "SeenRequest",
     "Stale",
     "StaleList",
     "Throttle",

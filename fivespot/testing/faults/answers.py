@@ -1,4 +1,4 @@
-"""Faults of a whole answer: refusals in every shape, lost connections, answers from the past."""
+"""Faults of whole responses: errors, lost connections, stale lists."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Literal
 
 import msgspec
 
-from fivespot.apiserver import ApiFault, ApiRequest, ApiResponse, DisconnectedError, Handler
+from fivespot.apiserver import ApiRequest, ApiResponse, DisconnectedError, Handler, StatusError
 
-from .streams import Blocks, close
+from .streams import BlockStream, close
 
 __all__ = ["Fail", "Gone", "Refuse", "Reset", "StaleList", "Throttle"]
 
@@ -33,18 +33,18 @@ Shape = Literal["json", "text", "html"]
 
 @dataclass(frozen=True)
 class Fail:
-    """An error in place of an answer; the server does nothing.
+    """An error response; the request is not processed.
 
-    :param shape: of the body; proxies answer in HTML, some filters of the API server in plain text.
+    :param shape: form of the body; proxies answer in HTML, some filters of the API server in plain text.
     """
 
     code: int = 500
     shape: Shape = "json"
-    message: str = "the fault script says so"
+    message: str = "injected fault"
 
     async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         if self.shape == "json":
-            return ApiFault(self.code, _REASONS.get(self.code, ""), self.message).response()
+            return StatusError(self.code, _REASONS.get(self.code, ""), self.message).response()
         if self.shape == "text":
             return ApiResponse(self.code, [("Content-Type", "text/plain; charset=utf-8")], self.message.encode())
         page = f"<html><body><h1>{self.code}</h1>{self.message}</body></html>"
@@ -53,9 +53,9 @@ class Fail:
 
 @dataclass(frozen=True)
 class Throttle:
-    """429, as priority and fairness answers: a header that says when, and a plain text body.
+    """429 as API priority and fairness answers: a ``Retry-After`` header and a plain text body.
 
-    :param retry_after: seconds.
+    :param retry_after: value of the header in seconds.
     """
 
     retry_after: int = 1
@@ -76,19 +76,19 @@ class Gone:
     shape: Literal["event", "http", "body"] = "event"
 
     async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
-        fault = ApiFault(410, _REASONS[410], "too old resource version: 1 (2)")
+        fault = StatusError(410, _REASONS[410], "too old resource version: 1 (2)")
         if self.shape == "http":
             return fault.response()
         status = msgspec.json.encode(fault.status())
         if self.shape == "body":
             return ApiResponse(200, [("Content-Type", _JSON)], status)
         line = b'{"type":"ERROR","object":%b}\n' % status
-        return ApiResponse(200, [("Content-Type", _JSON)], Blocks([line]))
+        return ApiResponse(200, [("Content-Type", _JSON)], BlockStream([line]))
 
 
 @dataclass(frozen=True)
 class Refuse:
-    """No connection: nothing was sent, nothing was done."""
+    """A refused connection; the request is not processed."""
 
     async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         raise DisconnectedError(refused=True)
@@ -96,9 +96,9 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Reset:
-    """The connection ends without an answer.
+    """A connection that is reset before the response.
 
-    :param after: the server has done what was asked, and the client cannot know.
+    :param after: reset after the request was processed.
     """
 
     after: bool = False
@@ -111,10 +111,7 @@ class Reset:
 
 @dataclass
 class StaleList:
-    """Each list is answered with what was true at the one before it; the first one is true.
-
-    As an API server whose cache is behind would, whatever version was asked for.
-    """
+    """Lists that are one request behind, as from an API server with a stale cache; the first is current."""
 
     _last: dict[tuple[str, tuple[tuple[str, str], ...]], ApiResponse] = field(default_factory=dict)
 

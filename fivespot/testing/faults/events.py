@@ -1,4 +1,4 @@
-"""Faults of what a watch tells: lost, repeated and outdated events, bookmarks that never come."""
+"""Faults of watch events: lost, duplicate and stale events, missing bookmarks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from fivespot.apiserver import ApiRequest, ApiResponse, Handler
 
 from .answers import Fail
-from .streams import Edited
+from .streams import EditedStream
 
 __all__ = ["Duplicate", "EndMarker", "LoseEvents", "NoBookmarks", "Stale"]
 
@@ -27,7 +27,7 @@ async def _edit(request: ApiRequest, handler: Handler, edit: Callable[[bytes], b
     response = await handler(request)
     if isinstance(response.body, bytes):
         return response
-    return ApiResponse(response.status, response.headers, Edited(response.body, edit))
+    return ApiResponse(response.status, response.headers, EditedStream(response.body, edit))
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class NoBookmarks:
 
 @dataclass(frozen=True)
 class LoseEvents:
-    """Events that the server forgets to send, as a broken watch cache does.
+    """Events that are never sent, as by a broken watch cache.
 
     :param type: ADDED, MODIFIED or DELETED; "" for all of them.
-    :param name: of the object; "" for all.
+    :param name: name of the object; "" for all.
     """
 
     type: str = "DELETED"
@@ -61,7 +61,7 @@ class LoseEvents:
 
 @dataclass(frozen=True)
 class Duplicate:
-    """Every event twice."""
+    """Every event is sent twice."""
 
     async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         return await _edit(request, handler, lambda line: line if _event(line)["type"] == "BOOKMARK" else line * 2)
@@ -69,7 +69,7 @@ class Duplicate:
 
 @dataclass(frozen=True)
 class Stale:
-    """After each change of an object the one before it is told again, as if it were news."""
+    """After each event the previous event of the object is sent again."""
 
     async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         before: dict[str, bytes] = {}
@@ -88,7 +88,7 @@ class Stale:
 
 @dataclass(frozen=True)
 class EndMarker:
-    """A server or proxy that does not know streaming lists.
+    """A server or proxy without support for streaming lists.
 
     :param how: ``refused``: 422 for the parameters; ``absent``: the objects come, the bookmark that ends them never
         does; ``bare``: the bookmark comes without the annotation that makes it the end.

@@ -1,4 +1,4 @@
-"""Which requests get which fault: rules, tried in order, the first that applies wins."""
+"""Fault scripts: rules that select the requests of a fault."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Protocol
 
 from fivespot.apiserver import ApiRequest, ApiResponse, Handler
 
-__all__ = ["Fault", "Faults", "Matched", "Rule", "SeenRequest"]
+__all__ = ["Fault", "Faults", "InjectedFault", "RequestInfo", "Rule"]
 
 _PATCHES = {"PATCH": "patch", "PUT": "update", "POST": "create", "DELETE": "delete"}
 
 
 @dataclass(frozen=True, slots=True)
-class SeenRequest:
-    """A request in the words of RBAC.
+class RequestInfo:
+    """The attributes of a request, as RBAC names them.
 
     :param verb: get, list, watch, create, update, patch, delete, or "" for a path that is no resource.
     :param resource: the plural, with the subresource after a slash, such as ``machines/status``.
@@ -29,8 +29,8 @@ class SeenRequest:
     name: str = ""
 
     @classmethod
-    def of(cls, request: ApiRequest) -> SeenRequest:
-        """What a request asks for, by its path."""
+    def of(cls, request: ApiRequest) -> RequestInfo:
+        """Parse the path of a request."""
         parts = [part for part in request.path.split("/") if part]
         if parts[:1] == ["apis"] and len(parts) >= 4:
             group, rest = parts[1], parts[3:]
@@ -50,24 +50,24 @@ class SeenRequest:
 
 
 class Fault(Protocol):
-    """What happens to a request in place of, before, or after what it asked for."""
+    """A fault of one request."""
 
     async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
-        """Answer the request, with or without ``handler``, which is the server itself."""
+        """Answer the request, with or without calling ``handler``, the server."""
         ...
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One fault and the requests that get it. What is not given matches everything.
+    """A fault and the requests that it applies to. Omitted parameters match everything.
 
-    :param verb: as in :class:`SeenRequest`.
+    :param verb: as in :class:`RequestInfo`.
     :param resource: the plural; ``machines/status`` for a subresource.
     :param namespace: of the request.
     :param name: of the object.
-    :param nth: only the nth request that matches, counted from 1.
-    :param times: only the first so many that match.
-    :param probability: of each that matches, by the script's source of rng.
+    :param nth: only the nth matching request, counted from 1.
+    :param times: only the first matching requests.
+    :param probability: probability for each matching request.
     """
 
     fault: Fault
@@ -79,47 +79,47 @@ class Rule:
     times: int = 0
     probability: float = 1.0
 
-    def covers(self, seen: SeenRequest) -> bool:
-        """Whether it is meant for such a request at all."""
+    def covers(self, seen: RequestInfo) -> bool:
+        """Whether a request matches, regardless of ``nth``, ``times`` and ``probability``."""
         wanted = (self.verb, self.resource, self.namespace, self.name)
         found = (seen.verb, seen.resource, seen.namespace, seen.name)
         return all(given in {"", one} for given, one in zip(wanted, found, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
-    """A fault that happened."""
+class InjectedFault:
+    """A fault that was injected."""
 
-    seen: SeenRequest
+    seen: RequestInfo
     fault: Fault
 
 
 class Faults:
     """A script; pass it as ``middleware`` to an :class:`~fivespot.apiserver.ApiServer`.
 
-    :param rules: tried in order; the first that applies to a request wins.
-    :param seed: of the chance behind ``probability``.
-    :ivar happened: every fault so far, oldest first.
+    :param rules: checked in order; the first that applies to a request wins.
+    :param seed: seed of the random numbers for ``probability``.
+    :ivar happened: all injected faults, oldest first.
     """
 
     def __init__(self, *rules: Rule, seed: int = 0) -> None:
         self._rules: list[Rule] = []
         self._counts: list[int] = []
         self._rng = Random(seed)  # noqa: S311 - which requests fail is no secret
-        self.happened: list[Matched] = []
+        self.happened: list[InjectedFault] = []
         self.add(*rules)
 
     def add(self, *rules: Rule) -> None:
-        """More rules, after those that are there; their counts begin now."""
+        """Append rules; their counts start at zero."""
         self._rules.extend(rules)
         self._counts.extend(0 for _ in rules)
 
     def clear(self) -> None:
-        """Behave from now on; what has begun goes on."""
+        """Remove all rules; open streams keep their faults."""
         self._rules, self._counts = [], []
 
     def replace(self, rules: Iterable[Rule]) -> None:
-        """Another script from now on."""
+        """Replace all rules."""
         self.clear()
         self.add(*rules)
 
@@ -127,14 +127,14 @@ class Faults:
         """The middleware."""
         if not self._rules:
             return await handler(request)
-        seen = SeenRequest.of(request)
+        seen = RequestInfo.of(request)
         fault = self._choose(seen)
         if fault is None:
             return await handler(request)
-        self.happened.append(Matched(seen, fault))
+        self.happened.append(InjectedFault(seen, fault))
         return await fault.apply(request, handler)
 
-    def _choose(self, seen: SeenRequest) -> Fault | None:
+    def _choose(self, seen: RequestInfo) -> Fault | None:
         for position, rule in enumerate(self._rules):
             if not rule.covers(seen):
                 continue

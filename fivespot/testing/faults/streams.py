@@ -1,4 +1,4 @@
-"""Streams that end too early, and the blocks that other faults are made of."""
+"""Faults of response streams: truncation, latency, dead connections."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from fivespot.apiserver import ApiRequest, ApiResponse, DisconnectedError, Handler, Stream
 
-__all__ = ["Blocks", "Cut", "Drip", "Edited", "HalfOpen", "Latency", "close"]
+__all__ = ["BlockStream", "Cut", "Drip", "EditedStream", "HalfOpen", "Latency", "close"]
 
 
-class Blocks:
-    """A stream of blocks that are there already."""
+class BlockStream:
+    """A stream of given blocks."""
 
     def __init__(self, blocks: Iterable[bytes]) -> None:
         self._blocks = iter(blocks)
@@ -24,10 +24,10 @@ class Blocks:
         self._blocks = iter(())
 
 
-class Edited:
-    """A stream whose lines are edited one by one.
+class EditedStream:
+    """A stream whose lines are edited.
 
-    :param edit: gets a line with its newline and gives what is sent instead, b"" for nothing.
+    :param edit: returns the replacement of a line with its newline; b"" to drop it.
     """
 
     def __init__(self, inner: Stream, edit: Callable[[bytes], bytes]) -> None:
@@ -45,7 +45,7 @@ class Edited:
         self._inner.close()
 
 
-class _CutShort:
+class _CutStream:
     def __init__(self, inner: Stream, left: int) -> None:
         self._inner = inner
         self._left = left
@@ -64,31 +64,31 @@ class _CutShort:
 
 @dataclass(frozen=True)
 class Cut:
-    """An answer that ends after so many bytes, wherever that is: in a line, in a UTF-8 sequence.
+    """A response that is cut after a number of bytes, even inside a line or a UTF-8 sequence.
 
-    :param after: bytes that still arrive.
+    :param after: bytes that arrive.
     """
 
     after: int
 
     async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         response = await handler(request)
-        inner = response.body if not isinstance(response.body, bytes) else Blocks([response.body])
-        return ApiResponse(response.status, response.headers, _CutShort(inner, self.after))
+        inner = response.body if not isinstance(response.body, bytes) else BlockStream([response.body])
+        return ApiResponse(response.status, response.headers, _CutStream(inner, self.after))
 
 
 def close(response: ApiResponse) -> None:
-    """Let go of an answer that nobody will read."""
+    """Close a response that is not read."""
     if not isinstance(response.body, bytes):
         response.body.close()
 
 
 @dataclass(frozen=True)
 class Latency:
-    """The request reaches the server late.
+    """The request or the response is delayed.
 
-    :param seconds: on the loop's clock.
-    :param answer: the answer is late instead, and what was asked for is done at once.
+    :param seconds: delay on the loop's clock.
+    :param answer: delay the response instead; the request is processed at once.
     """
 
     seconds: float
@@ -103,8 +103,8 @@ class Latency:
         return await handler(request)
 
 
-class _Silent:
-    """Says what its inner stream says for some time, and then nothing at all, without ending."""
+class _SilentStream:
+    """Passes its inner stream on for some time and then neither sends nor ends."""
 
     def __init__(self, inner: Stream, seconds: float) -> None:
         self._inner = inner
@@ -128,9 +128,9 @@ class _Silent:
 
 @dataclass(frozen=True)
 class HalfOpen:
-    """The connection is dead, and nobody says so: no answer, no event, no end.
+    """A dead connection that is not closed: no response, no events, no end.
 
-    :param after: seconds for which a watch still works; 0: the request itself is never answered.
+    :param after: seconds until a watch falls silent; 0: the request is never answered.
     """
 
     after: float = 0.0
@@ -141,10 +141,10 @@ class HalfOpen:
         response = await handler(request)
         if isinstance(response.body, bytes):
             return response
-        return ApiResponse(response.status, response.headers, _Silent(response.body, self.after))
+        return ApiResponse(response.status, response.headers, _SilentStream(response.body, self.after))
 
 
-class _Dripping:
+class _DripStream:
     def __init__(self, inner: Stream, size: int, seconds: float) -> None:
         self._inner = inner
         self._size = size
@@ -165,10 +165,10 @@ class _Dripping:
 
 @dataclass(frozen=True)
 class Drip:
-    """An answer that comes a few bytes at a time.
+    """A response that arrives in small blocks.
 
-    :param size: bytes at a time.
-    :param seconds: between them.
+    :param size: bytes of a block.
+    :param seconds: time between blocks.
     """
 
     size: int = 16
@@ -176,5 +176,5 @@ class Drip:
 
     async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         response = await handler(request)
-        inner = response.body if not isinstance(response.body, bytes) else Blocks([response.body])
-        return ApiResponse(response.status, response.headers, _Dripping(inner, self.size, self.seconds))
+        inner = response.body if not isinstance(response.body, bytes) else BlockStream([response.body])
+        return ApiResponse(response.status, response.headers, _DripStream(inner, self.size, self.seconds))

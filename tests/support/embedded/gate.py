@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from fivespot.apiserver import ApiRequest, ApiResponse, Handler
-from fivespot.testing.faults import SeenRequest
+from fivespot.testing.faults import RequestInfo
 from harness.wait import eventually
 
 from .plane import EmbeddedControlPlane
@@ -67,13 +67,13 @@ class EmbeddedGate:
         await self._open.wait()
         return await handler(request)
 
-    def _concerns(self, seen: SeenRequest) -> bool:
+    def _concerns(self, seen: RequestInfo) -> bool:
         return (seen.group, seen.resource) in self._resources and _OPERATIONS.get(seen.verb) in self._operations
 
 
 async def _shown(request: ApiRequest, handler: Handler) -> Json:
     """The request as the real server shows it to an admission webhook, as far as tests look at it."""
-    seen = SeenRequest.of(request)
+    seen = RequestInfo.of(request)
     shown: Json = {"operation": _OPERATIONS[seen.verb], "name": seen.name, "resource": {"resource": seen.resource}}
     if seen.verb != "create":
         shown["oldObject"] = _body(await handler(ApiRequest("GET", request.path)))

@@ -23,7 +23,7 @@ from controlplane.audit import COMPLETE
 from controlplane.build import Binaries
 from controlplane.credentials import ADMIN
 from controlplane.server import KubectlFailed
-from fivespot.apiserver import ApiRequest, ApiResponse, Handler, HttpFront, kubeconfig, write_kubeconfig
+from fivespot.apiserver import ApiRequest, ApiResponse, Handler, HttpListener, kubeconfig, write_kubeconfig
 from fivespot.apiserver.messages import parse_query
 from fivespot.testing.cluster import EmbeddedCluster
 from harness import MANAGER_USER, MANIFESTS, SYSTEM_NAMESPACE
@@ -98,7 +98,7 @@ class EmbeddedControlPlane:
         self.request_faults = RequestFaults(user_of)
         self.cluster.server.middleware = self._answer
         self._held = EnteredContext(self._loop, self.cluster)
-        self._front: EnteredContext[HttpFront] | None = None
+        self._front: EnteredContext[HttpListener] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="fivespot-embedded-")
         self.api = EmbeddedApi(self)
         self.managers: list[EmbeddedManager] = []
@@ -159,7 +159,7 @@ class EmbeddedControlPlane:
         """The real kubectl, with the server on a port and time as outside meanwhile."""
         binary = kubectl_binary()
         if self._front is None:
-            self._front = self.hold(HttpFront(self.cluster.server))
+            self._front = self.hold(HttpListener(self.cluster.server))
         home = Path(self._folder.name)
         config = home / "kubeconfig"
         write_kubeconfig(config, kubeconfig(self._front.value.url))

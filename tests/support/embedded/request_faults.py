@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from fivespot.apiserver import ApiFault, ApiRequest, ApiResponse, Handler
-from fivespot.testing.faults import Fault, Faults, Rule, SeenRequest
+from fivespot.apiserver import ApiRequest, ApiResponse, Handler, StatusError
+from fivespot.testing.faults import Fault, Faults, RequestInfo, Rule
 from harness import MANAGER_USER
 
 _REASONS = {403: "Forbidden", 422: "Invalid", 500: "InternalError"}
@@ -27,9 +27,9 @@ class RequestRule(Rule):
     """
 
     group: str = ""
-    applies: Callable[[SeenRequest], bool] = lambda seen: True
+    applies: Callable[[RequestInfo], bool] = lambda seen: True
 
-    def covers(self, seen: SeenRequest) -> bool:
+    def covers(self, seen: RequestInfo) -> bool:
         return super().covers(seen) and self.group in {"", seen.group} and self.applies(seen)
 
 
@@ -42,13 +42,13 @@ class Refusal:
     """
 
     code: int
-    message: Callable[[SeenRequest], str]
+    message: Callable[[RequestInfo], str]
     passes: Callable[[ApiRequest], bool] = lambda request: False
 
     async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         if self.passes(request):
             return await handler(request)
-        return ApiFault(self.code, _REASONS[self.code], self.message(SeenRequest.of(request))).response()
+        return StatusError(self.code, _REASONS[self.code], self.message(RequestInfo.of(request))).response()
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class RequestFaults:
         self._scripts = Faults(*self._everybody), Faults(*self._manager)
 
 
-def _object(seen: SeenRequest, name: str = "") -> str:
+def _object(seen: RequestInfo, name: str = "") -> str:
     plural = ".".join(filter(None, (seen.resource.partition("/")[0], seen.group)))
     named = name or seen.name
     return f'{plural} "{named}"' if named else plural
@@ -128,7 +128,7 @@ def _object(seen: SeenRequest, name: str = "") -> str:
 def forbidden(user: str) -> Refusal:
     """By RBAC."""
 
-    def words(seen: SeenRequest) -> str:
+    def words(seen: RequestInfo) -> str:
         place = f'in the namespace "{seen.namespace}"' if seen.namespace else "at the cluster scope"
         what = f'cannot {seen.verb} resource "{seen.resource}" in API group "{seen.group}" {place}'
         return f'{_object(seen)} is forbidden: User "{user}" {what}'

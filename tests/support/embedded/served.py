@@ -22,8 +22,8 @@ from controlplane.audit import COMPLETE
 from controlplane.credentials import ADMIN, Credentials, write_kubeconfig
 from controlplane.ports import free_ports
 from controlplane.server import KubectlFailed
-from fivespot.apiserver import ApiFault, ApiRequest, ApiResponse, ApiServer, Handler, HttpFront
-from fivespot.testing.faults import HalfOpen, SeenRequest
+from fivespot.apiserver import ApiRequest, ApiResponse, ApiServer, Handler, HttpListener, StatusError
+from fivespot.testing.faults import HalfOpen, RequestInfo
 from harness import MANIFESTS, SERVICE_ACCOUNT, SYSTEM_NAMESPACE
 from harness.wait import eventually
 
@@ -79,7 +79,7 @@ class ServedControlPlane:
         [self._port] = free_ports(1)
         self.url = f"https://127.0.0.1:{self._port}"
         self._server = ApiServer(middleware=self._answer)
-        self._front: HttpFront | None = None
+        self._front: HttpListener | None = None
         self._resume: Callable[[], None]
         self._ended = asyncio.Event()
         self._entered = threading.Event()
@@ -194,7 +194,7 @@ class ServedControlPlane:
     def start_apiserver(self) -> None:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(self.credentials.cert_file, self.credentials.key_file)
-        self._front = self._call(HttpFront(self._server, port=self._port, tls=tls).__aenter__())
+        self._front = self._call(HttpListener(self._server, port=self._port, tls=tls).__aenter__())
 
     def restart_apiserver(self) -> None:
         if self._front is not None:
@@ -224,10 +224,10 @@ class ServedControlPlane:
     async def _answer(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         user = self._user(request)
         if not user:
-            return ApiFault(401, "Unauthorized", "Unauthorized").response()
+            return StatusError(401, "Unauthorized", "Unauthorized").response()
 
         async def go_on(request: ApiRequest) -> ApiResponse:
-            if user in self._people and SeenRequest.of(request).verb:
+            if user in self._people and RequestInfo.of(request).verb:
                 return await forbidden(user).apply(request, handler)
             return await self.request_faults(request, handler)
 

@@ -1,4 +1,4 @@
-"""A client that is not ours, generated from Kubernetes' own OpenAPI, on the embedded server."""
+"""A client generated from Kubernetes' OpenAPI document, on the embedded server."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from kubernetes_asyncio import client, config, watch
 from kubernetes_asyncio.client import ApiClient, ApiException
 
-from fivespot.apiserver import ApiServer, HttpFront, kubeconfig, write_kubeconfig
+from fivespot.apiserver import ApiServer, HttpListener, kubeconfig, write_kubeconfig
 
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[ApiClient]:
-    async with ApiServer() as server, HttpFront(server) as front:
+    async with ApiServer() as server, HttpListener(server) as front:
         path = tmp_path / "kubeconfig"
         write_kubeconfig(path, kubeconfig(front.url, token="anyone"))
         settings = client.Configuration()

@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is a proper one: never an error inside, never a hang."""
+"""Arbitrary requests get valid responses: no internal errors, no hangs."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def requests(draw: st.DrawFn) -> ApiRequest:
     path = draw(PATHS | st.text(max_size=20).map(lambda text: f"/{text}"))
     body = draw(JSON)
     if draw(st.booleans()) and isinstance(body, dict):
-        # Near enough to an object to get past the door.
+        # Close enough to a valid object to pass decoding.
         base = next((whole for prefix, whole in WHOLE.items() if path.startswith(prefix)), {})
         given = body.get("metadata")
         metadata = given if isinstance(given, dict) else {}
@@ -148,7 +148,7 @@ async def play(sent: list[ApiRequest]) -> None:
             else:
                 answer.body.close()
             await asyncio.sleep(0)
-        # It still works, and what is stored can still be read in every form.
+        # The server still works, and stored objects can be read in every representation.
         for accept in ("application/json", "application/json;as=Table;g=meta.k8s.io;v=v1"):
             for path in ("/api/v1/configmaps", "/api/v1/namespaces", DEFINITIONS, "/openapi/v3"):
                 answer = await server.handle(ApiRequest.of("GET", path, headers={"accept": accept}))

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from fivespot.apiserver.protobuf import NotReadable, decode_protobuf
+from fivespot.apiserver.protobuf import ProtobufError, decode_protobuf
 
 
 def number(value: int) -> bytes:
@@ -18,7 +18,7 @@ def number(value: int) -> bytes:
 
 
 def part(field: int, value: bytes | str | int) -> bytes:
-    """One field on the wire."""
+    """Encode a field."""
     if isinstance(value, int):
         return number(field << 3) + number(value)
     raw = value.encode() if isinstance(value, str) else value
@@ -88,7 +88,7 @@ def test_negative_numbers() -> None:
     ],
 )
 def test_what_is_not_readable_says_so(body: bytes) -> None:
-    with pytest.raises(NotReadable):
+    with pytest.raises(ProtobufError):
         decode_protobuf(body)
 
 
@@ -98,5 +98,5 @@ def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
     for kind in ("ConfigMap", "Event", "Secret"):
         try:
             assert decode_protobuf(envelope("v1", kind, raw))["kind"] == kind
-        except NotReadable:
+        except ProtobufError:
             continue

@@ -1,4 +1,4 @@
-"""The cluster in memory: everything on one loop, in virtual time."""
+"""EmbeddedCluster in virtual time."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_the_same_seed_gives_the_same_cluster_and_another_one_another() -> None:
 
 
 async def test_a_watch_ends_when_nothing_has_come_for_its_idle_time(fivespot_cluster: EmbeddedCluster) -> None:
-    """Counted from the last block, whatever the timer that looks for it was set for."""
+    """The time-out counts from the last block."""
     cluster = fivespot_cluster
     cluster.faults.add(Rule(HalfOpen(after=30.0), verb="watch"))
     client = cluster.connect().client

@@ -1,4 +1,4 @@
-"""Which requests get which fault, and what the runtime makes of each fault."""
+"""Selection of requests by rules, and the effect of each fault on the runtime's client."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from fivespot.testing.faults import (
     LoseEvents,
     NoBookmarks,
     Refuse,
+    RequestInfo,
     Reset,
     Rule,
-    SeenRequest,
     Stale,
     StaleList,
     Throttle,
@@ -54,22 +54,22 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("method", "target", "seen"),
     [
-        ("GET", "/api/v1/namespaces/default/configmaps", SeenRequest("list", "configmaps", "", "default")),
-        ("GET", "/api/v1/configmaps?watch=true", SeenRequest("watch", "configmaps")),
-        ("GET", "/apis/g/v1/namespaces/n/things/a", SeenRequest("get", "things", "g", "n", "a")),
-        ("PATCH", "/apis/g/v1/namespaces/n/things/a/status", SeenRequest("patch", "things/status", "g", "n", "a")),
-        ("POST", "/apis/g/v1/namespaces/n/things", SeenRequest("create", "things", "g", "n")),
-        ("DELETE", "/api/v1/namespaces/n", SeenRequest("delete", "namespaces", "", "", "n")),
-        ("GET", "/api/v1/namespaces", SeenRequest("list", "namespaces")),
-        ("GET", "/version", SeenRequest("", "/version")),
+        ("GET", "/api/v1/namespaces/default/configmaps", RequestInfo("list", "configmaps", "", "default")),
+        ("GET", "/api/v1/configmaps?watch=true", RequestInfo("watch", "configmaps")),
+        ("GET", "/apis/g/v1/namespaces/n/things/a", RequestInfo("get", "things", "g", "n", "a")),
+        ("PATCH", "/apis/g/v1/namespaces/n/things/a/status", RequestInfo("patch", "things/status", "g", "n", "a")),
+        ("POST", "/apis/g/v1/namespaces/n/things", RequestInfo("create", "things", "g", "n")),
+        ("DELETE", "/api/v1/namespaces/n", RequestInfo("delete", "namespaces", "", "", "n")),
+        ("GET", "/api/v1/namespaces", RequestInfo("list", "namespaces")),
+        ("GET", "/version", RequestInfo("", "/version")),
     ],
 )
-def test_a_request_is_seen_in_the_words_of_rbac(method: str, target: str, seen: SeenRequest) -> None:
-    assert SeenRequest.of(ApiRequest.of(method, target)) == seen
+def test_a_request_is_seen_in_the_words_of_rbac(method: str, target: str, seen: RequestInfo) -> None:
+    assert RequestInfo.of(ApiRequest.of(method, target)) == seen
 
 
 async def refusals(cluster: EmbeddedCluster, *rules: Rule, tries: int) -> list[bool]:
-    """Which of several gets were refused."""
+    """The refused requests of several gets."""
     cluster.faults.replace(rules)
     client = cluster.connect().client
     found = []

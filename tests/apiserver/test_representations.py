@@ -1,4 +1,4 @@
-"""What answers look like: Tables, metadata alone, discovery, OpenAPI."""
+"""Representations: Tables, metadata only, discovery, OpenAPI."""
 
 from __future__ import annotations
 

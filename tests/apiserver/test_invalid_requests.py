@@ -1,4 +1,4 @@
-"""Input that makes no sense: the right Status, and the server goes on."""
+"""Invalid requests: the right Status, and the server keeps working."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The HTTP front on a loop whose time runs faster: clients count real seconds."""
+"""The HTTP listener on a loop with faster time: clients count real seconds."""
 
 from __future__ import annotations
 
 import aiohttp
 import pytest
 
-from fivespot.apiserver import ApiRequest, ApiResponse, ApiServer, Handler, HttpFront
+from fivespot.apiserver import ApiRequest, ApiResponse, ApiServer, Handler, HttpListener
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -32,7 +32,7 @@ async def test_what_a_client_asks_for_is_asked_for_in_the_loops_seconds(query: s
 
     async with (
         ApiServer(middleware=note) as server,
-        HttpFront(server, speed=600) as front,
+        HttpListener(server, speed=600) as front,
         aiohttp.ClientSession() as session,
         session.get(f"{front.url}{MAPS}?{query}") as answer,
     ):
@@ -49,7 +49,7 @@ async def test_at_the_speed_of_time_nothing_is_added() -> None:
 
     async with (
         ApiServer(middleware=note) as server,
-        HttpFront(server) as front,
+        HttpListener(server) as front,
         aiohttp.ClientSession() as session,
         session.get(f"{front.url}{MAPS}?watch=1") as answer,
     ):

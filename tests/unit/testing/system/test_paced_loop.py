@@ -1,4 +1,4 @@
-"""The loop whose time runs faster: in the right order, at the right pace, and never faster than the work."""
+"""PacedLoop: order and pace of timers, and slow callbacks."""
 
 from __future__ import annotations
 
