@@ -120,7 +120,7 @@ INDEX: dict[str, tuple[str, ...]] = {
         "test_a_standby_runs_caches_only_and_takes_over_after_a_clean_stop",
     ),
     "fivespot_gc_pause_seconds": _in(
-        "tests/unit/runtime/manager/test_parts.py", "test_collector_settings_are_raised_measured_and_put_back"
+        "tests/unit/runtime/manager/test_gc_policy.py", "test_collector_settings_are_raised_measured_and_put_back"
     ),
     # Of the runtime.
     "fivespot_informer_synced": (*_INFORMERS, *_LIFE),

@@ -1,4 +1,4 @@
-"""What a manager hands to the factories of its controllers."""
+"""The context that a manager passes to the factories of its controllers."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = ["ControllerFactory", "ControllerSettings", "ManagerContext"]
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """What the person who started the manager asked of the controllers.
+    """Settings of a manager that apply to all of its controllers.
 
     :param namespaces: the namespaces to work in; None for all.
-    :param dry_run: decide everything, write nothing.
+    :param dry_run: decide, but write nothing.
     :param force_finalizer_on_timeout: take the finalizer off an object whose clean-up is over time.
     :param capi_version: the version of Cluster API's group to use when it is served; None lets the controller choose.
     :param max_deletions_per_minute: a brake on deletions; None for no brake.
-    :param instance: who this process is, in events and metrics.
+    :param instance: name of this process in events and metrics.
     """
 
     namespaces: tuple[str, ...] | None = None
@@ -44,7 +44,7 @@ class ControllerSettings:
 
 @dataclass(frozen=True, slots=True)
 class ManagerContext:
-    """Everything a controller may use. The cache runs when a factory is called."""
+    """Everything a controller may use. The cache is running when a factory is called."""
 
     client: Client
     cache: Cache
@@ -67,12 +67,12 @@ class ManagerContext:
         backoff: Backoff | None = None,
         priority: Callable[[Key], int] | None = None,
     ) -> Controller:
-        """A controller on this context's clock, with metrics under its name and no source yet.
+        """Make a controller with this context's clock, tracer and metrics, and without sources.
 
-        The parameters are those of :class:`~fivespot.runtime.reconcile.Controller`. The manager runs what a factory
-        *returns*; calling this alone starts nothing.
+        The parameters are those of :class:`~fivespot.runtime.reconcile.Controller`. The manager runs the controller
+        that a factory *returns*; calling this alone starts nothing.
         """
-        from fivespot.runtime.reconcile import Controller  # noqa: PLC0415 - a context is also made where none runs
+        from fivespot.runtime.reconcile import Controller  # noqa: PLC0415 - contexts are also made without controllers
 
         return Controller(
             name,
@@ -90,4 +90,4 @@ class ManagerContext:
 
 
 ControllerFactory: TypeAlias = "Callable[[ManagerContext], Controller]"
-"""Builds one controller, with its sources, without waiting for anything."""
+"""Builds one controller with its sources; must not block."""

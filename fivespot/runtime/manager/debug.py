@@ -1,4 +1,4 @@
-"""The latest plan per object, for ``/debug/plans``: what a controller decided, or would do in a dry run."""
+"""Data behind the ``/debug`` endpoints: plans, queues, informers and tasks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["PlanBook", "informers", "queues", "tasks"]
 
 
 class PlanBook:
-    """A bounded memory of plans.
+    """The latest plan of each object: the steps that a controller decided on, or would take in a dry run.
 
-    A plan is a mapping that JSON can hold and that names no credential: embedded specs are shown by their hash.
+    A plan is a mapping that can be encoded as JSON and holds no credentials: embedded specs are shown by their hash.
 
-    :param size: plans kept; the ones noted longest ago are forgotten first.
+    :param size: number of plans kept; the oldest are dropped first.
     """
 
     def __init__(self, size: int = 10_000) -> None:
@@ -36,7 +36,7 @@ class PlanBook:
             self._plans.popitem(last=False)
 
     def forget(self, controller: str, key: Key) -> None:
-        """The object is gone, or nothing is planned for it any more."""
+        """Drop the plan of an object that no longer exists or has nothing planned."""
         self._plans.pop((controller, key), None)
 
     def snapshot(self) -> list[dict[str, Any]]:
@@ -47,16 +47,15 @@ class PlanBook:
 
 
 _QUEUE_ENTRIES = 10_000
-
-"""Keys shown per queue: enough to see what is wrong, few enough to encode in milliseconds."""
+"""Keys shown per queue, which bounds the time to encode them to milliseconds."""
 
 
 def queues(controllers: Iterable[Controller]) -> dict[str, Any]:
-    """Per controller: whether it is ready, and the keys of its queue with their state."""
+    """Readiness and queued keys of each controller."""
     return {
         controller.name: {
             "ready": controller.ready,
-            "not_ready": controller.not_ready,
+            "not_ready": controller.not_ready_reason,
             "keys": [
                 {**dataclasses.asdict(entry), "key": str(entry.key)}
                 for entry in controller.queue.snapshot()[:_QUEUE_ENTRIES]
@@ -67,7 +66,7 @@ def queues(controllers: Iterable[Controller]) -> dict[str, Any]:
 
 
 def informers(cache: Cache, clock: Clock) -> list[dict[str, Any]]:
-    """The informers that run. Ages are in seconds."""
+    """The running informers; ages in seconds."""
     now = clock.monotonic()
     return [
         {
@@ -90,7 +89,7 @@ def informers(cache: Cache, clock: Clock) -> list[dict[str, Any]]:
 
 
 def tasks() -> list[dict[str, str]]:
-    """Every task of the loop and the line it waits at."""
+    """Every task of the loop and the source line at which it waits."""
     return sorted(
         ({"name": task.get_name(), "at": _place(task)} for task in asyncio.all_tasks()), key=lambda task: task["name"]
     )

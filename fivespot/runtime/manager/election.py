@@ -125,7 +125,7 @@ class Election:
     def leading(self) -> bool:
         return self._leading
 
-    def problem(self) -> str:
+    def not_ready_reason(self) -> str:
         """A readiness check: a standby is well, a process that cannot reach its Lease for long is not."""
         since = self._contact if self._contact is not None else self._started
         if since is None:

@@ -1,8 +1,8 @@
-"""Settings of Python's cycle collector for a process that holds many long-lived objects.
+"""Tuning of Python's cycle collector for a process that holds many long-lived objects.
 
-Filling a cache makes the collector walk all of it again and again (a third of the time, measured), and a full pass over
-a filled one stops the loop for tens of milliseconds. So thresholds are raised at the start, and once the caches are
-full everything in them is moved out of the collector's sight.
+While a cache fills, the collector traverses all of it repeatedly (a third of the time, measured), and a full collection
+of a filled cache stops the loop for tens of milliseconds. Thresholds are therefore raised at the start, and once the
+caches are synced their contents are frozen.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BOUNDS = (0.0001, 0.001, 0.005, 0.02, 0.1, 0.5, 2.0)
 
 
 class _Collector(Protocol):
-    """The part of the :mod:`gc` module that is used: the seam for tests."""
+    """The functions of the :mod:`gc` module that are used; a seam for tests."""
 
     callbacks: list[Callable[[str, dict[str, int]], object]]
 
@@ -32,9 +32,9 @@ class _Collector(Protocol):
 
 
 class CollectorPolicy:
-    """Raises thresholds between :meth:`start` and :meth:`stop`, and measures the pauses.
+    """Raises the thresholds between :meth:`start` and :meth:`stop`, and measures the pauses.
 
-    :param time: monotonic seconds; called in whichever thread collects, so not a loop-bound clock.
+    :param time: monotonic seconds; called in the collecting thread, so not a clock of the loop.
     """
 
     def __init__(self, metrics: Metrics, time: Callable[[], float], collector: _Collector | None = None) -> None:
@@ -53,12 +53,12 @@ class CollectorPolicy:
         self._gc.callbacks.append(self._observe)
 
     def settle(self) -> None:
-        """Call once the caches are full: what lives now is taken for long-lived and never walked again."""
+        """Freeze all objects alive now; called once the caches are synced."""
         self._gc.collect()
         self._gc.freeze()
 
     def stop(self) -> None:
-        """Put everything back, for a process that goes on to do other things."""
+        """Restore the previous settings."""
         if self._before is not None:
             self._gc.callbacks.remove(self._observe)
             self._gc.set_threshold(*self._before)

@@ -78,7 +78,7 @@ class Connectivity:
     def connected(self) -> bool:
         return self._last > 0
 
-    def problem(self) -> str:
+    def not_ready_reason(self) -> str:
         """A readiness check: only until the first answer, for later failures are told by what they make stale."""
         if self.ever:
             return ""

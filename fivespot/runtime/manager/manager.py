@@ -172,7 +172,7 @@ class Manager:
             lifetime.next_stage()
             self.controllers.extend(factory(context) for factory in self._factories)
             for controller in self.controllers:
-                self.health.add_readiness(f"controller {controller.name}", partial(self._why_not_ready, controller))
+                self.health.add_readiness(f"controller {controller.name}", partial(self._not_ready_reason, controller))
             if self._election is not None:
                 lifetime.spawn("leader election", partial(self._election.run, self._leader_work()))
             else:
@@ -199,12 +199,12 @@ class Manager:
         metrics = self.context.metrics
         self.health.add_liveness("owners", self._dead_owner)
         if self._connectivity.server:
-            self.health.add_readiness("api server", self._connectivity.problem)
+            self.health.add_readiness("api server", self._connectivity.not_ready_reason)
         metrics.informers(self.context.cache.informers)
         metrics.reading("fivespot_is_leader", "Whether this process does the work.", (), self._leader_reading)
         if self._election is not None and self.settings.election is not None:
             name = self.settings.election.name
-            self.health.add_readiness("leader election", self._election.problem)
+            self.health.add_readiness("leader election", self._election.not_ready_reason)
             metrics.reading(
                 "leader_election_master_status",
                 "Whether this process holds the lease.",
@@ -219,10 +219,10 @@ class Manager:
         dead = self._lifetime.dead
         return f"ended: {dead}" if dead else ""
 
-    def _why_not_ready(self, controller: Controller) -> str:
+    def _not_ready_reason(self, controller: Controller) -> str:
         if not controller.ready:
-            return controller.not_ready or "not ready"
-        return controller.stale(self.settings.stale_after)
+            return controller.not_ready_reason or "not ready"
+        return controller.stale_reason(self.settings.stale_after)
 
     def _leads(self, leading: bool) -> None:
         self.context.metrics.leading = leading

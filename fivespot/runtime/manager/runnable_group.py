@@ -1,7 +1,7 @@
-"""An owner of named tasks that start in stages, and stop in reverse within a grace period, or are named if they do not.
+"""A group of named tasks that start in stages and stop in reverse order within a grace period.
 
-A task group is not enough here: it waits for ever for a member that ignores its cancellation, and a process that
-cannot end is worse than one that ends with the culprit's name.
+Unlike :class:`asyncio.TaskGroup` it does not wait indefinitely for a task that ignores its cancellation: the error
+names the task, and the process can exit.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ __all__ = ["MemberEndedError", "RunnableGroup", "leaf_error"]
 _log = structlog.get_logger(__name__)
 
 _RESERVE = 0.5
-"""Seconds kept for each stage that still has to stop when an earlier one uses up its time; a tenth of the grace at
-most."""
+"""Seconds reserved for each stage that still has to stop after a slow one; at most a tenth of the grace period."""
 
 
 class MemberEndedError(FivespotError):
-    """A task that should have run until it was stopped returned, or was cancelled by somebody else."""
+    """A task that has to run until it is stopped returned, or was cancelled from elsewhere."""
 
 
 @dataclass(slots=True, eq=False)
@@ -39,9 +38,9 @@ class _Member:
 
 
 class RunnableGroup:
-    """Runs members until told to stop or until one of them dies.
+    """Runs tasks until asked to stop or until one of them fails.
 
-    Members of one stage stop together; a later stage stops before an earlier one. Use it as::
+    Tasks of one stage stop together; a later stage stops before an earlier one::
 
         lifetime = RunnableGroup(clock=clock, grace=30.0)
         try:
@@ -52,7 +51,7 @@ class RunnableGroup:
         finally:
             await lifetime.close()
 
-    :param grace: seconds that :meth:`close` may take in all.
+    :param grace: seconds that :meth:`close` may take in total.
     """
 
     def __init__(self, *, clock: Clock, grace: float) -> None:
@@ -64,7 +63,7 @@ class RunnableGroup:
 
     @property
     def dead(self) -> str:
-        """Names of members that ended and should not have, for a liveness check; "" when all is well."""
+        """Names of members that ended unexpectedly, for a liveness check; "" when there are none."""
         return ", ".join(
             member.name
             for stage in self._stages
@@ -74,11 +73,11 @@ class RunnableGroup:
 
     @property
     def running(self) -> tuple[str, ...]:
-        """Names of members that have not ended."""
+        """Names of members that are running."""
         return tuple(member.name for stage in self._stages for member in stage if not member.task.done())
 
     def next_stage(self) -> None:
-        """Members added from now on stop before those added so far."""
+        """Begin a stage; its members stop before those added so far."""
         self._stages.append([])
 
     def spawn(
@@ -98,9 +97,9 @@ class RunnableGroup:
         self._stages[-1].append(_Member(name, task, may_end, before_stop))
 
     async def enter(self, name: str, manager: AbstractAsyncContextManager[object]) -> None:
-        """Start a member that is an async context manager, in a task of its own; return once it is entered.
+        """Enter an async context manager in a task of its own and return once it is entered.
 
-        :raises Exception: whatever entering raised.
+        :raises Exception: the error that entering raised.
         """
         entered = asyncio.Event()
 
@@ -123,7 +122,7 @@ class RunnableGroup:
     async def watch(self, stop: asyncio.Event) -> None:
         """Return when ``stop`` is set.
 
-        :raises Exception: what ended the first member that died, or :class:`MemberEndedError`.
+        :raises Exception: the error of the first member that failed, or :class:`MemberEndedError`.
         """
         stopper = asyncio.create_task(stop.wait(), name="waiting for stop")
         try:
@@ -144,11 +143,11 @@ class RunnableGroup:
             stopper.cancel()
 
     async def close(self) -> None:
-        """Stop all members, latest stage first. Being cancelled meanwhile does not cut it short, for it is bounded.
+        """Stop all members, latest stage first. Cancellation does not interrupt it, because its duration is bounded.
 
-        :raises StopError: members that did not stop within the grace period, by name. They are left behind; the
-            process should end.
-        :raises Exception: what a member raised while stopping, if :meth:`watch` did not raise something already.
+        :raises StopError: names the members that did not stop within the grace period. They keep running; the process
+            should exit.
+        :raises Exception: an error that a member raised while stopping, unless :meth:`watch` has raised one.
         """
         if self._closing is None:
             self._closing = asyncio.create_task(self._close(), name="stopping")
@@ -192,7 +191,7 @@ class RunnableGroup:
                     async with asyncio.timeout(budget / 2):
                         await member.before_stop(budget / 4)
                 except TimeoutError:
-                    _log.warning("took too long to get ready to stop", task=member.name)
+                    _log.warning("preparation for the stop timed out", task=member.name)
         tasks = {member.task for member in stage if not member.task.done()}
         for task in tasks:
             task.cancel()
@@ -201,20 +200,24 @@ class RunnableGroup:
 
 
 def leaf_error(error: BaseException) -> BaseException:
-    """The one error inside nested exception groups, or the group itself when it holds several."""
+    """The single error inside nested exception groups, or the group itself when it holds several."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
 
 
 def _failure(member: _Member, *, stopping: bool = False) -> BaseException | None:
-    """What is wrong with a finished member; None when it was right to end."""
+    """The error of a finished member; None when it was allowed to end."""
     task = member.task
     if not task.done():
         return None
     if task.cancelled():
-        return None if stopping else MemberEndedError(f"{member.name} was cancelled by somebody else")
+        return None if stopping else MemberEndedError(f"{member.name} was cancelled from elsewhere")
     error = task.exception()
     if error is not None:
         return error
-    return None if stopping or member.may_end else MemberEndedError(f"{member.name} ended, and should have run on")
+    return (
+        None
+        if stopping or member.may_end
+        else MemberEndedError(f"{member.name} returned, but has to run until it is stopped")
+    )

@@ -1,4 +1,4 @@
-"""Controllers: from changes to keys, from keys to runs of a reconciler."""
+"""Controllers: sources, work queue, and runs of a reconciler."""
 
 from .controller import Controller, ControllerMetrics
 from .finalizers import ensure_finalizer, remove_finalizer

@@ -1,4 +1,4 @@
-"""What a controller tells about its runs, as a seam for whoever exports it."""
+"""The controller: turns changes of its sources into runs of a reconciler."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Controller", "ControllerMetrics"]
 
 
 class ControllerMetrics(Protocol):
-    """Receives what happens in one controller, with the meaning of controller-runtime's metrics.
+    """Receives the events of one controller, with the meaning of controller-runtime's metrics.
 
     All methods are called on the loop, must not block and must not raise.
     """
@@ -55,33 +55,33 @@ class ControllerMetrics(Protocol):
 
 _log = structlog.get_logger(__name__)
 
-_PROBLEMS_SHOWN = 5
+_REASONS_SHOWN = 5
 
 
 class Controller:
-    """Runs a reconciler for every key that its sources name: at most one run per key at a time, ``workers`` at once.
+    """Runs a reconciler for every key from its sources: one run per key at a time, up to ``workers`` runs at once.
 
-    Sources that gate (the default) hold back the start until each has told all its objects, so that a start costs one
-    run per key however many sources there are. After that every change leads to a run, a failed run is repeated after
-    a back-off, and a run that asks for it is repeated in time.
+    Gating sources (the default) hold back the start until each has delivered all its objects, so that a start costs one
+    run per key regardless of the number of sources. After that every change leads to a run, a failed run is retried
+    after a back-off, and a result with ``requeue_after`` schedules another run.
 
-    Guaranteed: a change that becomes visible while a key runs leads to another run of it; a key comes back after a
-    time-out, a foreign cancellation and any exception but TerminalError; and no run is under way when :meth:`run`
-    has ended.
+    Guaranteed: a change that becomes visible while a key runs leads to another run of it; a key is retried after a
+    time-out, a cancellation from outside the controller, and any exception but TerminalError; and no run is in progress
+    when :meth:`run` has returned.
 
-    Not guaranteed: a run per change (many changes make one run) or a run for an object that came and went unseen; that
-    a run starts with the newest state of the server; an order between keys; and that a run which swallows its
-    cancellation ends within ``timeout``: it holds its worker until it does.
+    Not guaranteed: a run per change (several changes may share one) or a run for an object that was created and deleted
+    between two lists; that a run sees the newest state of the server; an order between keys; and that a run which
+    swallows its cancellation ends within ``timeout``: it occupies its worker until it returns.
 
     :param name: label of logs and metrics.
     :param workers: runs at the same time.
     :param timeout: seconds after which a run is cancelled and counts as failed.
-    :param backoff: between repeats of a failing key; its ``connect_cap`` after ConnectError, so that work goes on
-        within seconds of an outage.
-    :param priority: of a key that becomes wanted; higher goes first within its namespace. Called at every enqueue.
-    :param metrics: hears of runs.
-    :param queue_metrics: hears of the queue.
-    :param tracer: gets a span for every run.
+    :param backoff: between retries of a failing key; its ``connect_cap`` applies after ConnectError, so that work
+        resumes within seconds of an outage.
+    :param priority: priority of an enqueued key; higher runs first within its namespace. Called at every enqueue.
+    :param metrics: receives the results of runs.
+    :param queue_metrics: receives the events of the queue.
+    :param tracer: opens a span for every run.
     """
 
     def __init__(
@@ -128,11 +128,11 @@ class Controller:
         predicate: Predicate | None = None,
         gate: bool = True,
     ) -> InformerSource:
-        """Run the keys that ``mapper`` names for each change of the informer that passes ``predicate``.
+        """Enqueue the keys that ``mapper`` returns for each change of the informer that passes ``predicate``.
 
-        May be called at any time; the informer stays the caller's, who closes the source before releasing it.
+        May be called at any time. The caller owns the informer and closes the source before releasing it.
 
-        :param gate: whether start and readiness wait for it; False for kinds that users' objects name.
+        :param gate: whether start and readiness wait for it; False for kinds that are named in users' objects.
         """
         source = InformerSource(
             informer, self._deliver_to(mapper, predicate), self._source_changed.set, self._drop, gate=gate
@@ -153,12 +153,12 @@ class Controller:
         on_change: Callable[[], None] | None = None,
         version: Callable[[KindState], str] | None = None,
     ) -> KindSource:
-        """The same for a kind whose CustomResourceDefinition may be absent, come and go.
+        """Watch a kind whose CustomResourceDefinition may be absent, installed and removed at any time.
 
-        :param open_: asks the cache for the informer of the resource; the source releases it.
-        :param required: wait for the kind to be installed instead of taking it for empty.
-        :param on_change: called when the answer to "what is there of this kind" changed as a whole: the kind came and
-            was read, or it went.
+        :param open_: opens the informer of the resource, usually from the cache; the source releases it.
+        :param required: wait until the kind is installed instead of treating it as empty.
+        :param on_change: called when the set of objects changes as a whole: the kind was installed and listed, or
+            removed.
         """
         source = KindSource(
             kinds,
@@ -176,48 +176,48 @@ class Controller:
         return source
 
     def enqueue(self, key: Key, *, after: float = 0.0, priority: int | None = None) -> None:
-        """Have a key run, now or in so many seconds. Between two runs of the controller this does nothing.
+        """Enqueue a key, now or after a delay in seconds. Does nothing between two runs of the controller.
 
-        :param priority: None asks the controller's own priority function.
+        :param priority: None calls the controller's priority function.
         :raises ValueError: ``after`` is not a number.
         """
         self.queue.add_after(key, after, priority=self._priority_of(key) if priority is None else priority)
 
     @property
     def ready(self) -> bool:
-        """Whether every gating source is synced; also true of a standby that does not run."""
-        return not any(source.gate and source.problem for source in self._sources)
+        """Whether every gating source is synced; may be true of a standby that does not run."""
+        return not any(source.gate and source.not_ready_reason for source in self._sources)
 
     @property
-    def not_ready(self) -> str:
-        """What is being waited for; "" when ready."""
-        problems = [problem for source in self._sources if source.gate and (problem := source.problem)]
-        more = len(problems) - _PROBLEMS_SHOWN
-        return "; ".join(problems[:_PROBLEMS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+    def not_ready_reason(self) -> str:
+        """The sources that are waited for, and why; "" when ready."""
+        reasons = [reason for source in self._sources if source.gate and (reason := source.not_ready_reason)]
+        more = len(reasons) - _REASONS_SHOWN
+        return "; ".join(reasons[:_REASONS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
-    def stale(self, limit: float) -> str:
-        """Which gating sources have not been readable for longer than ``limit`` seconds, and why; "" when none."""
+    def stale_reason(self, limit: float) -> str:
+        """Gating sources that have been unreadable for more than ``limit`` seconds, and why; "" when none."""
         now = self._clock.monotonic()
         stale = [
-            f"{status.resource} cannot be read since {now - status.error_since:.0f} s: {status.last_error}"
+            f"{status.resource} has been unreadable for {now - status.error_since:.0f} s: {status.last_error}"
             for source in self._sources
             if source.gate and (status := source.status) is not None
             if status.error_since is not None and now - status.error_since > limit
         ]
-        return "; ".join(stale[:_PROBLEMS_SHOWN])
+        return "; ".join(stale[:_REASONS_SHOWN])
 
     # Running
 
     async def run(self) -> None:
-        """Work until cancelled. Cancelling it cancels the runs under way and waits for them to end.
+        """Run until cancelled. Cancelling it cancels the runs in progress and waits for them to end.
 
-        It may be run again afterwards, as after a lease was lost and won back: queue and back-offs then start empty,
+        It may be run again afterwards, as after a lease was lost and regained: queue and back-offs then start empty,
         and every key runs once.
 
-        :raises RuntimeError: it runs already.
+        :raises RuntimeError: it is already running.
         """
         if self._running:
-            raise RuntimeError(f"controller {self.name} runs already")
+            raise RuntimeError(f"controller {self.name} is already running")
         self._running = True
         if self.queue.closed:
             self.queue.reopen()
@@ -235,8 +235,8 @@ class Controller:
                 try:
                     await asyncio.wait(workers)
                 finally:
-                    # Before the group cancels the workers. A closed queue is how they tell a stop from a cancellation
-                    # inside a run, and no key can be taken from it even by a run that swallows its cancellation.
+                    # Before the group cancels the workers: a closed queue tells them a stop from a cancellation inside
+                    # a run, and no key can be taken from it even by a run that swallows its cancellation.
                     self.queue.shut_down()
         finally:
             self._attached = False
@@ -246,14 +246,14 @@ class Controller:
             self._running = False
 
     async def _wait_for_sources(self) -> None:
-        if not self._all_told() and self.not_ready:
-            _log.info("waiting for sources", controller=self.name, waiting_for=self.not_ready)
-        while not self._all_told():
+        if not self._all_delivered() and self.not_ready_reason:
+            _log.info("waiting for sources", controller=self.name, waiting_for=self.not_ready_reason)
+        while not self._all_delivered():
             self._source_changed.clear()
             await self._source_changed.wait()
 
-    def _all_told(self) -> bool:
-        return all(source.told for source in self._sources if source.gate)
+    def _all_delivered(self) -> bool:
+        return all(source.delivered for source in self._sources if source.gate)
 
     async def _work(self) -> None:
         task = asyncio.current_task()
@@ -266,20 +266,20 @@ class Controller:
                     await self._run(key)
                 finally:
                     self.queue.done(key)
-                # Where a task group in a run failed, Python before 3.13 may leave a cancellation counted on this task,
-                # and every later task group in it would then raise CancelledError instead of its errors.
+                # Before Python 3.13 a task group that failed in a run may leave a cancellation counted on this task,
+                # and every later task group in it would raise CancelledError instead of its errors.
                 while task.cancelling() and not self.queue.closed:
                     task.uncancel()
-                # A run that never waited must not keep the loop from its other tasks.
+                # A run that never suspends must not starve the other tasks of the loop.
                 await asyncio.sleep(0)
         except QueueShutDownError:
             return
         finally:
-            # When one worker dies of what is no ordinary error, the others stop too, as in a stop from outside.
+            # When one worker dies of a BaseException, the others stop too, as in a stop from outside.
             self.queue.shut_down()
 
     async def _run(self, key: Key) -> None:
-        # Bound to the worker's own context until its next run; whatever the run starts inherits it.
+        # Bound to the worker's context until its next run; tasks that the run starts inherit it.
         run_id = new_reconcile_id(self._rng)
         reconcile_id.set(run_id)
         structlog.contextvars.bind_contextvars(namespace=key.namespace, name=key.name, reconcile_id=run_id)
@@ -296,7 +296,7 @@ class Controller:
             metrics.active(-1)
 
     async def _attempt(self, key: Key, run_id: str) -> str:
-        """One run and what follows from it; its result for the metrics."""
+        """Run the reconciler once and requeue the key as needed; return the result for the metrics."""
         limit = asyncio.timeout(self._timeout)
         try:
             async with limit:
@@ -308,18 +308,20 @@ class Controller:
         except asyncio.CancelledError as error:
             if self.queue.closed:
                 raise
-            # Nobody stops this worker: the reconciler awaited something that was cancelled by somebody else. Left
-            # alone, the worker would end and its task group would take that for its wish.
+            # This worker is not being stopped: the reconciler awaited something that was cancelled from elsewhere. If
+            # the error passed, the worker would end and its task group would treat that as intended.
             return self._failed(key, run_id, error, self._cut_off(limit) or "something awaited was cancelled")
         except TimeoutError as error:
             return self._failed(key, run_id, error, self._cut_off(limit))
         except TerminalError as error:
             self.queue.forget(key)
-            self._tell("error", "reconcile failed, waiting for a change", key, run_id, error, str(error))
+            self._log_failure(
+                "error", "reconcile failed, will be retried after a change", key, run_id, error, str(error)
+            )
             return "terminal"
         except Exception as error:
-            # A reconciler is code of the controller's users and may raise anything. Whatever it is, the key must come
-            # back, other keys must go on, and the error is told.
+            # A reconciler is user code and may raise anything. The error is logged, the key is retried and other keys
+            # continue.
             return self._failed(key, run_id, error, "")
 
     def _cut_off(self, limit: asyncio.Timeout) -> str:
@@ -341,14 +343,14 @@ class Controller:
             at_least=asked or 0.0,
             unreached=isinstance(error, ConnectError),
         )
-        # To lose a race is everyday life; what the API says is a warning; anything else is a mistake to be found.
+        # A lost race is routine; an error of the API is a warning; anything else is a bug.
         if isinstance(error, ConflictError):
             level = "info"
         elif isinstance(error, (FivespotError, TimeoutError)):
             level = "warning"
         else:
             level = "error"
-        self._tell(
+        self._log_failure(
             level,
             "reconcile failed",
             key,
@@ -360,7 +362,7 @@ class Controller:
         )
         return "error"
 
-    def _tell(
+    def _log_failure(
         self, level: str, event: str, key: Key, run_id: str, error: BaseException, words: str, **fields: object
     ) -> None:
         expected = isinstance(error, (FivespotError, TimeoutError, asyncio.CancelledError))
@@ -376,7 +378,7 @@ class Controller:
             **({} if expected else {"exc_info": error}),
         )
 
-    # Own steps
+    # Internals
 
     def _deliver_to(self, mapper: Mapper, predicate: Predicate | None) -> Callable[[Change], None]:
         def deliver(change: Change) -> None:
@@ -392,8 +394,14 @@ class Controller:
         try:
             return self._priority(key)
         except Exception as error:
-            # Code of the controller's users. A key in the wrong place is better than a change that is lost.
-            _log.error("no priority", controller=self.name, namespace=key.namespace, name=key.name, exc_info=error)
+            # User code. A key with the wrong priority is better than a lost change.
+            _log.error(
+                "the priority function failed",
+                controller=self.name,
+                namespace=key.namespace,
+                name=key.name,
+                exc_info=error,
+            )
             return 0
 
     def _adopt(self, source: Source) -> None:

@@ -1,4 +1,4 @@
-"""Finalizers, added and removed so that those of others and concurrent changes are safe."""
+"""Adding and removing a finalizer without losing concurrent changes or the finalizers of others."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ __all__ = ["Patches", "ensure_finalizer", "remove_finalizer"]
 
 
 class Patches(Protocol):
-    """The one verb that is needed here; :class:`~fivespot.runtime.client.Client` has it."""
+    """The client verb used here; :class:`~fivespot.runtime.client.Client` implements it."""
 
     async def patch(self, resource: Resource, key: Key, patch: Patch, /) -> Object: ...
 
 
 async def ensure_finalizer(client: Patches, resource: Resource, obj: Object, finalizer: str) -> Object:
-    """The object with the finalizer on it: as it is if it has it, or as the server answered.
+    """Add the finalizer unless it is present, and return the object.
 
-    Nothing outside may be created for an object before this returned. An object that is being deleted can take no new
-    finalizer (the API server refuses it) and is returned as it is.
+    Create nothing on behalf of an object before this has returned. An object that is being deleted cannot get a new
+    finalizer (the API server refuses it) and is returned unchanged.
 
-    :raises ConflictError: the object has changed or is another one by now; run again with a fresh state.
-    :raises NotFoundError: it is gone.
+    :raises ConflictError: the object was changed or replaced; reconcile again with fresh state.
+    :raises NotFoundError: it no longer exists.
     """
     patch = finalizer_patch(obj.head, finalizer, present=True)
     if patch is None or obj.head.deleting:
@@ -32,9 +32,9 @@ async def ensure_finalizer(client: Patches, resource: Resource, obj: Object, fin
 
 
 async def remove_finalizer(client: Patches, resource: Resource, obj: Object, finalizer: str) -> Object | None:
-    """The object without the finalizer, or None when the object is gone, before or because of this.
+    """Remove the finalizer and return the object, or None when the object no longer exists afterwards.
 
-    :raises ConflictError: the object has changed or is another one by now; run again with a fresh state.
+    :raises ConflictError: the object was changed or replaced; reconcile again with fresh state.
     """
     patch = finalizer_patch(obj.head, finalizer, present=False)
     if patch is None:
@@ -43,7 +43,7 @@ async def remove_finalizer(client: Patches, resource: Resource, obj: Object, fin
         left = await _patch(client, resource, obj, patch)
     except NotFoundError:
         return None
-    # The answer to a patch that takes the last finalizer off a deleting object shows it once more; it is gone.
+    # The answer to a patch that removes the last finalizer still contains the object, which is already deleted.
     return None if left.head.deleting and not left.head.finalizers else left
 
 
@@ -52,7 +52,7 @@ async def _patch(client: Patches, resource: Resource, obj: Object, patch: Patch)
         return await client.patch(resource, obj.key, patch)
     except InvalidError as error:
         if error.causes:
-            # Validation of the result, such as a finalizer without a domain: repeating cannot help.
+            # Validation of the result, such as a finalizer without a domain: a retry cannot succeed.
             raise
         # A failed ``test`` of a JSON patch is a 422 without causes.
         raise ConflictError(

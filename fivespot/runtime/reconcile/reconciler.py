@@ -1,4 +1,4 @@
-"""What a reconciler is and what it answers."""
+"""The reconciler protocol and its result."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["DONE", "Reconciler", "Result", "new_reconcile_id", "reconcile_id"]
 class Result:
     """The outcome of one successful run.
 
-    :param requeue_after: seconds until the key runs again even if nothing changes, zero or less for at once; None or
-        infinity: only when something does. A run that ends well forgets earlier failures of the key.
-    :param phase: a word for metrics and logs, such as the phase the object ended in; from a small fixed set.
+    :param requeue_after: seconds until the key runs again without a change; zero or less runs it immediately. With None
+        or infinity it runs after the next change only. A successful run resets the back-off of the key.
+    :param phase: the phase of the object for metrics and logs; from a small fixed set.
     """
 
     requeue_after: float | None = None
     phase: str = ""
 
     def __post_init__(self) -> None:
-        """:raises ValueError: ``requeue_after`` is not a number: a run must not lose its key to a wrong sum."""
+        """:raises ValueError: ``requeue_after`` is NaN, which would never become due."""
         if self.requeue_after is not None and math.isnan(self.requeue_after):
             raise ValueError("requeue_after is not a number")
 
@@ -35,11 +35,11 @@ DONE = Result()
 
 
 class Reconciler(Protocol):
-    """Brings the world to what one object asks for.
+    """Moves the cluster towards the desired state of one object.
 
-    A run uses only what is true now. It may be repeated, may be cancelled at any await, and at most one run per
-    key is under way. Raising makes the key run again after a back-off that grows per key;
-    :class:`~fivespot.runtime.errors.TerminalError` makes it wait for a change instead.
+    A run is level-triggered: it uses current state only. It may be repeated and may be cancelled at any await; at most
+    one run per key is in progress. Raising retries the key after a back-off that grows per key;
+    :class:`~fivespot.runtime.errors.TerminalError` waits for a change instead.
     """
 
     async def reconcile(self, key: Key) -> Result: ...
@@ -47,10 +47,10 @@ class Reconciler(Protocol):
 
 reconcile_id: ContextVar[str] = ContextVar("reconcile_id", default="")
 
-"""Names the run that the current task works for, in logs and traces; "" outside of runs. Tasks that a run starts
+"""Id of the run that the current task belongs to, for logs and traces; "" outside of runs. Tasks that a run starts
 inherit it."""
 
 
 def new_reconcile_id(rng: Random) -> str:
-    """13 hexadecimal digits: unlikely to repeat within the time that logs are kept."""
+    """Return 13 hexadecimal digits, unlikely to repeat within the retention of logs."""
     return f"{int(rng.random() * (1 << 52)):013x}"

@@ -1,7 +1,7 @@
-"""Sources: where a controller's changes come from, and whether each has told all that is there.
+"""Sources of a controller: informers whose changes become keys.
 
-A source exists from the moment it is declared, so that a standby holds warm caches and knows whether it is ready. It is
-*attached* while the controller runs: only then do its changes become keys, beginning with everything that is there.
+A source exists from the moment it is declared, so that a standby keeps its caches warm and reports readiness. It is
+*attached* while the controller runs: only then do its changes become keys, beginning with everything in the cache.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Protocol
 from fivespot.runtime.cache import InformerStatus, KindAbsent, KindState, KindUnknown
 from fivespot.runtime.objects import Change, ChangeType, GroupKind, Object, Resource
 
-__all__ = ["Closing", "InformerSource", "KindSource", "Source", "SourceInformer", "SourceKinds"]
+__all__ = ["Closable", "InformerSource", "KindSource", "Source", "SourceInformer", "SourceKinds"]
 
 Deliver = Callable[[Change], None]
-Poke = Callable[[], None]
+Callback = Callable[[], None]
 
 
-class Closing(Protocol):
-    """A subscription."""
+class Closable(Protocol):
+    """A subscription, ended by :meth:`close`."""
 
     def close(self) -> None: ...
 
 
 class SourceInformer(Protocol):
-    """What a source needs of an :class:`~fivespot.runtime.cache.Informer`."""
+    """The part of an :class:`~fivespot.runtime.cache.Informer` that a source uses."""
 
     @property
     def synced(self) -> bool: ...
@@ -33,9 +33,9 @@ class SourceInformer(Protocol):
     @property
     def status(self) -> InformerStatus: ...
 
-    def subscribe(self, handler: Deliver, /, *, on_synced: Callable[[], None] | None = None) -> Closing: ...
+    def subscribe(self, handler: Deliver, /, *, on_synced: Callable[[], None] | None = None) -> Closable: ...
 
-    def on_status(self, fn: Callable[[InformerStatus], None], /) -> Closing: ...
+    def on_status(self, fn: Callable[[InformerStatus], None], /) -> Closable: ...
 
     def list(self) -> list[Object]: ...
 
@@ -43,13 +43,13 @@ class SourceInformer(Protocol):
 
 
 class SourceKinds(Protocol):
-    """What a source needs of :class:`~fivespot.runtime.cache.Kinds`."""
+    """The part of :class:`~fivespot.runtime.cache.Kinds` that a source uses."""
 
     def watch_group(self, group: str, /) -> None: ...
 
     def lookup(self, gk: GroupKind, /) -> KindState | KindAbsent | KindUnknown: ...
 
-    def subscribe(self, fn: Callable[[str], None], /) -> Closing: ...
+    def subscribe(self, fn: Callable[[str], None], /) -> Closable: ...
 
 
 class Source(Protocol):
@@ -61,22 +61,22 @@ class Source(Protocol):
         ...
 
     @property
-    def told(self) -> bool:
-        """Whether everything that was there when it was attached has become keys."""
+    def delivered(self) -> bool:
+        """Whether every object present when the source was attached has been enqueued."""
         ...
 
     @property
-    def problem(self) -> str:
-        """Why its objects are not all known; "" if they are."""
+    def not_ready_reason(self) -> str:
+        """The reason why its cache is incomplete; "" when it is synced."""
         ...
 
     @property
     def status(self) -> InformerStatus | None:
-        """How its informer is doing; None while it has none."""
+        """Status of its informer; None while there is none."""
         ...
 
     def attach(self) -> None:
-        """Begin to deliver, starting with what is there."""
+        """Start delivering changes, beginning with the objects in the cache."""
         ...
 
     def detach(self) -> None:
@@ -84,24 +84,24 @@ class Source(Protocol):
         ...
 
     def close(self) -> None:
-        """Give up the source; the controller no longer has it."""
+        """Remove the source from its controller."""
         ...
 
 
 class _Feed:
-    """One informer, subscribed while attached."""
+    """An informer that is subscribed to while attached."""
 
-    __slots__ = ("_deliver", "_on_told", "_subscription", "informer", "told")
+    __slots__ = ("_deliver", "_on_delivered", "_subscription", "delivered", "informer")
 
-    def __init__(self, informer: SourceInformer, deliver: Deliver, on_told: Poke) -> None:
+    def __init__(self, informer: SourceInformer, deliver: Deliver, on_delivered: Callback) -> None:
         self.informer = informer
-        self.told = False
+        self.delivered = False
         self._deliver = deliver
-        self._on_told = on_told
-        self._subscription: Closing | None = None
+        self._on_delivered = on_delivered
+        self._subscription: Closable | None = None
 
     @property
-    def problem(self) -> str:
+    def not_ready_reason(self) -> str:
         if self.informer.synced:
             return ""
         status = self.informer.status
@@ -109,43 +109,49 @@ class _Feed:
 
     def attach(self) -> None:
         if self._subscription is None:
-            self.told = False
-            self._subscription = self.informer.subscribe(self._deliver, on_synced=self._all_told)
+            self.delivered = False
+            self._subscription = self.informer.subscribe(self._deliver, on_synced=self._all_delivered)
 
     def detach(self) -> None:
         subscription, self._subscription = self._subscription, None
-        self.told = False
+        self.delivered = False
         if subscription is not None:
             subscription.close()
 
-    def _all_told(self) -> None:
-        self.told = True
-        self._on_told()
+    def _all_delivered(self) -> None:
+        self.delivered = True
+        self._on_delivered()
 
 
 class InformerSource:
-    """A source of a kind that is known to be served; it borrows the informer and never releases it.
+    """A source over an informer that its caller owns and releases.
 
-    :param deliver: gets every change while attached.
-    :param poke: called when :attr:`told` or :attr:`problem` may have changed.
-    :param on_close: called once by :meth:`close`.
+    :param deliver: called with every change while attached.
+    :param on_state_change: called when :attr:`delivered` or :attr:`not_ready_reason` may have changed.
+    :param on_close: called by :meth:`close`.
     """
 
     def __init__(
-        self, informer: SourceInformer, deliver: Deliver, poke: Poke, on_close: Callable[[Source], None], *, gate: bool
+        self,
+        informer: SourceInformer,
+        deliver: Deliver,
+        on_state_change: Callback,
+        on_close: Callable[[Source], None],
+        *,
+        gate: bool,
     ) -> None:
         self.gate = gate
-        self._feed = _Feed(informer, deliver, poke)
+        self._feed = _Feed(informer, deliver, on_state_change)
         self._on_close = on_close
-        self._status = informer.on_status(lambda _: poke())
+        self._status = informer.on_status(lambda _: on_state_change())
 
     @property
-    def told(self) -> bool:
-        return self._feed.told
+    def delivered(self) -> bool:
+        return self._feed.delivered
 
     @property
-    def problem(self) -> str:
-        return self._feed.problem
+    def not_ready_reason(self) -> str:
+        return self._feed.not_ready_reason
 
     @property
     def status(self) -> InformerStatus | None:
@@ -166,15 +172,15 @@ class InformerSource:
 class KindSource:
     """A source of a kind whose CustomResourceDefinition may come and go.
 
-    While the definition is known to be absent (or to serve nothing) the source counts as synced and empty. When the
-    kind appears an informer is opened; when it goes, or the version that is read is no longer served or wanted, the
-    informer is released and everything it held is delivered as deleted with ``final_state_unknown``. While nothing is
-    known of the definition the source is not synced, and an informer that runs goes on: a failure to read is no
-    verdict.
+    While the definition is known to be absent (or serves no version) the source counts as synced and empty. When the
+    kind is installed an informer is opened. When it is removed, or the version being read is no longer served or
+    wanted, the informer is released and everything it held is delivered as deleted with ``final_state_unknown``. While
+    the definition cannot be read the source is not synced, and a running informer is kept.
 
-    :ivar informer: what readers read from; None when there is none. See :attr:`problem` for whether that means empty.
-    :param required: an absent kind is a problem, for the one kind that a controller cannot be without.
-    :param on_change: called when the informer was opened, has told everything, or was released.
+    :ivar informer: the open informer, or None. :attr:`not_ready_reason` tells whether None means that there are no
+        objects.
+    :param required: an absent kind makes the source not ready, for the kind that a controller cannot work without.
+    :param on_change: called after the informer is opened, has delivered every object, or is released.
     :param version: the served version to read, or "" for the stored one; asked again whenever the definition changes.
     """
 
@@ -184,7 +190,7 @@ class KindSource:
         group_kind: GroupKind,
         open_: Callable[[Resource], SourceInformer],
         deliver: Deliver,
-        poke: Poke,
+        on_state_change: Callback,
         on_close: Callable[[Source], None],
         *,
         gate: bool,
@@ -198,18 +204,18 @@ class KindSource:
         self._group_kind = group_kind
         self._open = open_
         self._deliver = deliver
-        self._poke = poke
+        self._on_state_change = on_state_change
         self._on_close = on_close
         self._required = required
         self._on_change: Callable[[], None] | None = None
         self._feed: _Feed | None = None
         self._resource: Resource | None = None
-        self._status: Closing | None = None
+        self._status: Closable | None = None
         self._attached = False
         self._facts = kinds.subscribe(self._facts_changed)
         kinds.watch_group(group_kind.group)
         self._refresh()
-        # Not earlier: whoever is called back wants to look at this source, which the caller does not have yet.
+        # Set last: the callback may look at this source, which its creator does not hold yet during construction.
         self._on_change = on_change
 
     @property
@@ -217,13 +223,13 @@ class KindSource:
         return self._feed.informer if self._feed is not None else None
 
     @property
-    def told(self) -> bool:
-        return self._feed.told if self._feed is not None else not self.problem
+    def delivered(self) -> bool:
+        return self._feed.delivered if self._feed is not None else not self.not_ready_reason
 
     @property
-    def problem(self) -> str:
+    def not_ready_reason(self) -> str:
         if self._feed is not None:
-            return self._feed.problem
+            return self._feed.not_ready_reason
         facts = self._kinds.lookup(self._group_kind)
         if isinstance(facts, KindUnknown):
             return f"{self._group_kind} is unknown: {facts.why}"
@@ -254,13 +260,13 @@ class KindSource:
     def _facts_changed(self, group: str) -> None:
         if group == self._group_kind.group:
             self._refresh()
-            self._poke()
+            self._on_state_change()
 
     def _refresh(self) -> None:
         facts = self._kinds.lookup(self._group_kind)
         if isinstance(facts, KindUnknown):
             return
-        # Objects of a definition that is being deleted still exist, and go one by one.
+        # Objects of a definition that is being deleted still exist until they are removed one by one.
         readable = isinstance(facts, KindState) and facts.established and bool(facts.served)
         read = self._resource
         wanted = self._version(facts) if self._version is not None and isinstance(facts, KindState) else ""
@@ -279,7 +285,7 @@ class KindSource:
         informer = self._open(resource)
         self._feed = _Feed(informer, self._deliver, self._changed)
         self._resource = informer.status.resource
-        self._status = informer.on_status(lambda _: self._poke())
+        self._status = informer.on_status(lambda _: self._on_state_change())
         if self._attached:
             self._feed.attach()
         self._changed()
@@ -301,6 +307,6 @@ class KindSource:
         self._changed()
 
     def _changed(self) -> None:
-        self._poke()
+        self._on_state_change()
         if self._on_change is not None:
             self._on_change()

@@ -1,4 +1,4 @@
-"""What a manager tells about itself: metrics, events and logs."""
+"""Observability: metrics, Kubernetes events, logs and traces."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,7 @@ _HOME = {
 if not TYPE_CHECKING:  # or type checkers would take every misspelt name for Any
 
     def __getattr__(name: str) -> Any:
-        # prometheus_client is loaded by those who count something; cache and client import the log helpers alone.
+        # prometheus_client is loaded when metrics are used; cache and client import the log helpers only.
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(f".{_HOME[name]}", __name__), name)

@@ -1,8 +1,8 @@
-"""Which events are worth a write: series, a spam filter per object, and a bounded list of what is to be written.
+"""Event correlation: series, a spam filter per object, and a bounded list of pending writes.
 
-Pure: instants come in as arguments. The rules are those of the field's event correlators: repeats of one event become
-a series (events.k8s.io/v1 ``series``), events that differ in nothing but their words become one series once they are
-many, and one object gets 25 new events at once and one more every five minutes.
+Pure: instants are arguments. The rules are those of client-go's correlator: repeats of an event become a series
+(events.k8s.io/v1 ``series``), many events that differ in their message only become one series, and an object may cause
+25 new events at once and one more every five minutes.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ EventType = Literal["Normal", "Warning"]
 
 _NOTE_BYTES = 1024
 _WORD = 128
-"""Longest note, and longest reason, action and instance, that the API server takes (validation of events.k8s.io)."""
+"""Longest note, and longest reason, action and instance, that the API server accepts (validation of events.k8s.io)."""
 
 _COMBINED = "(combined from similar events): "
-"""What people know from the field's own components."""
+"""The prefix that client-go uses."""
 
 _NAME = 253
 _SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
@@ -34,7 +34,7 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class ObjectRef:
-    """The object that an event is about. ``namespace`` is "" for a cluster-scoped one."""
+    """Reference to the object an event is about. ``namespace`` is "" for a cluster-scoped object."""
 
     api_version: str
     kind: str
@@ -45,7 +45,7 @@ class ObjectRef:
 
 @dataclass(frozen=True, slots=True)
 class EventLimits:
-    """How much may be written and remembered.
+    """Limits on writes and memory.
 
     :param burst: events that one object may cause at once.
     :param refill: seconds until one object may cause another.
@@ -53,11 +53,11 @@ class EventLimits:
         repeats is one write.
     :param heartbeat: seconds between two later writes of one series.
     :param series: seconds without a repeat after which the next one starts a new event.
-    :param similar: events of one object, type, reason and action, in different words, that are told one by one; the
-        next ones count in one series, whose note has the words of the first of them.
-    :param similar_window: seconds without such an event after which they are told one by one again.
+    :param similar: events of one object, type, reason and action with different messages that are written one by one;
+        further ones count in one series, whose note is the message of the first of them.
+    :param similar_window: seconds without such an event after which they are written one by one again.
     :param pending: records that may wait for a write; more are dropped.
-    :param remembered: series, objects and tokens remembered, each; the ones seen longest ago are forgotten first.
+    :param remembered: series, objects and tokens remembered, each; the least recently seen are dropped first.
     :param attempts: how often one write is tried.
     """
 
@@ -74,7 +74,7 @@ class EventLimits:
 
 
 class Correlation(enum.Enum):
-    """What became of one event. The values of those that drop it are the ``reason`` label of the drop counter."""
+    """The outcome of one event. The values that drop it are the ``reason`` label of the drop counter."""
 
     QUEUED = "queued"
     COUNTED = "counted"
@@ -97,7 +97,7 @@ class Fresh:
 
 @dataclass(slots=True, eq=False)
 class EventRecord:
-    """One Event object, existing or to be created, and what of it the server knows.
+    """One Event object, existing or to be created, and the state of it that is written.
 
     :ivar key: of the series it is; None for an event with a token, which is no series.
     :ivar count: times the event happened; ``written`` is the count that the server has, 0 before the create.
@@ -149,7 +149,7 @@ class EventRecord:
         return body
 
     def series(self) -> dict[str, Any]:
-        """What a patch sets once the object exists; everything else of an event is immutable."""
+        """The fields that a patch sets once the object exists; the others of an Event are immutable."""
         return {"count": self.count, "lastObservedTime": micro_time(self.last)}
 
 
@@ -161,13 +161,13 @@ class _Bucket:
 
 @dataclass(slots=True)
 class _Similar:
-    told: int
+    written: int
     at: float
 
 
 @dataclass(slots=True)
 class Correlator:
-    """Takes events in, gives out the records to write, at most as many as the limits allow."""
+    """Takes events and yields the records to write, within the limits."""
 
     limits: EventLimits = field(default_factory=EventLimits)
     _series: OrderedDict[Hashable, EventRecord] = field(default_factory=OrderedDict)
@@ -180,19 +180,19 @@ class Correlator:
 
     @property
     def unwritten(self) -> int:
-        """Events that the server has not heard of at all."""
+        """Number of events that have not been written at all."""
         return self._unwritten
 
     @property
     def waiting(self) -> int:
-        """Records that wait for their write; never above ``limits.pending``."""
+        """Number of records waiting for their write; at most ``limits.pending``."""
         return len(self._heap)
 
     def seen(self, event: Fresh, at: float, now: datetime, unique: Callable[[], str]) -> Correlation:
-        """Something happened.
+        """Take one event.
 
         :param at: monotonic seconds. :param now: wall clock, for the object.
-        :param unique: what makes the name of a new Event differ from all others of its object.
+        :param unique: returns a suffix that makes the name of a new Event unique for its object.
         """
         if event.once:
             token = (event.regarding.uid or str(event.regarding), event.once)
@@ -208,12 +208,12 @@ class Correlator:
         kind = (event.regarding, event.type, event.reason, event.action)
         similar = self._similar_to(kind, at)
         name = event_name(event.regarding.name, unique())
-        if similar.told >= self.limits.similar:
+        if similar.written >= self.limits.similar:
             if self._repeats(kind, at, now):
                 return Correlation.COUNTED
             return self._queue(replace(event, message=_COMBINED + event.message), kind, name, at, now)
         outcome = self._queue(event, event, name, at, now)
-        similar.told += outcome is Correlation.QUEUED
+        similar.written += outcome is Correlation.QUEUED
         return outcome
 
     def next_due(self) -> float | None:
@@ -227,7 +227,7 @@ class Correlator:
             record = heapq.heappop(self._heap)[2]
             record.waiting = False
             if record.written and not self._spend(record.event.regarding, at):
-                # A series keeps its place: its count is written when the object may speak again.
+                # A series is kept: its count is written when the object's budget allows.
                 self._push(record, at + self._until_token(record.event.regarding))
                 continue
             record.in_flight = True
@@ -244,7 +244,7 @@ class Correlator:
             self._schedule_repeat(record, at)
 
     def failed(self, record: EventRecord, at: float, delay: float) -> bool:
-        """The write failed in a way that another try may mend. False: the tries are used up, the record is dropped."""
+        """Schedule another try after a transient failure. False: no tries are left and the record is dropped."""
         record.attempts += 1
         if record.attempts >= self.limits.attempts:
             self.refused(record)
@@ -254,7 +254,7 @@ class Correlator:
         return True
 
     def refused(self, record: EventRecord) -> None:
-        """The server will never take it: forget the record, so that a later event starts anew."""
+        """Forget a record that the server rejects, so that a later event starts a new one."""
         record.in_flight = False
         if not record.written:
             self._unwritten -= 1
@@ -264,7 +264,7 @@ class Correlator:
             del self._series[record.key]
 
     def vanished(self, record: EventRecord, at: float, unique: str) -> None:
-        """The Event is gone (the server keeps events for an hour): the series goes on in a new object."""
+        """Continue the series in a new object: the Event has expired (the server keeps events for an hour)."""
         record.in_flight = False
         record.name = event_name(record.event.regarding.name, unique)
         record.created, record.written = record.last, 0
@@ -272,7 +272,7 @@ class Correlator:
         self._push(record, at)
 
     def _repeats(self, key: Hashable, at: float, now: datetime) -> bool:
-        """Count one more of a series, if it goes on."""
+        """Count one more event of a live series."""
         record = self._series.get(key)
         if record is None or at - record.last_at > self.limits.series:
             return False
@@ -344,7 +344,7 @@ def micro_time(instant: datetime) -> str:
 
 
 def event_name(regarding: str, unique: str) -> str:
-    """A name for an Event: that of its object, cut where needed, and a part that makes it unique."""
+    """A name for an Event: the name of its object, truncated as needed, and a unique suffix."""
     stem = regarding if _SUBDOMAIN.fullmatch(regarding) else "object"
     return f"{stem[: _NAME - 1 - len(unique)].rstrip('.-')}.{unique}"
 

@@ -1,4 +1,4 @@
-"""Records Kubernetes Events (events.k8s.io/v1) without ever making a reconcile wait."""
+"""A recorder of Kubernetes Events (events.k8s.io/v1) that never blocks a reconcile."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ __all__ = ["EVENTS", "EventRecorder", "EventWriter"]
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 
 _WRITERS = 4
-"""Writes under way at once: enough that a fleet that flips together is told about within seconds at 20 ms a write."""
+"""Concurrent writes, so that the events of a fleet that flips together are written in seconds at 20 ms a write."""
 
 _FIRST_RETRY = 1.0
 """Seconds before the second try of a write; doubles from there."""
 
-_COMPLAINT_INTERVAL = 600.0
-"""Seconds between two log lines about the same refusal."""
+_LOG_INTERVAL = 600.0
+"""Seconds between two log lines about the same error."""
 
 _log = structlog.get_logger(__name__)
 
 
 class EventWriter(Protocol):
-    """The two verbs that the recorder needs of the client."""
+    """The two client verbs that the recorder uses."""
 
     async def create(self, resource: Resource, body: dict[str, Any], *, namespace: str | None = None) -> Object: ...
 
@@ -55,17 +55,17 @@ class EventWriter(Protocol):
 
 
 class EventRecorder:
-    """Takes events at once and writes them in the background.
+    """Accepts events immediately and writes them in the background.
 
-    Memory and writes are bounded by :class:`EventLimits`; what does not fit is dropped and counted in
-    ``fivespot_events_dropped_total{reason}``. :meth:`event` belongs to the loop's thread.
+    Memory and writes are bounded by :class:`EventLimits`; further events are dropped and counted in
+    ``fivespot_events_dropped_total{reason}``. :meth:`event` must be called on the loop's thread.
 
-    Guaranteed: :meth:`event` never waits and never fails for the server's sake, and a ``once`` token is written at most
-    once, whatever restarts, for as long as the server keeps the Event (an hour by default).
+    Guaranteed: :meth:`event` never blocks and never raises because of the server, and a ``once`` token is written at
+    most once, across restarts, as long as the server keeps the Event (an hour by default).
 
-    Not guaranteed: that an event is written. Events are for people; nothing may be decided by them.
+    Not guaranteed: that an event is written. Events are for people; no decision may depend on them.
 
-    :param client: writes; None for a dry run, in which events appear in the log only.
+    :param client: writes the events; None for a dry run, in which they are logged instead.
     :param controller: ``reportingController``, a qualified name.
     :param instance: ``reportingInstance``, such as the pod's name.
     """
@@ -89,10 +89,10 @@ class EventRecorder:
         self._correlator = Correlator(limits or EventLimits())
         self._wake = asyncio.Event()
         self._settled = asyncio.Event()
-        self._complaints = LogLimiter(_COMPLAINT_INTERVAL, size=64)
+        self._log_limiter = LogLimiter(_LOG_INTERVAL, size=64)
         self._dropped = metrics.counter("fivespot_events_dropped_total", "Events that were not written.", ("reason",))
         in_progress = metrics.gauge("fivespot_event_writes_in_progress", "Writes of events under way.").child()
-        # Ours is no Gauge by type, but it counts like one, which is all that is asked of it.
+        # A Cell is not a Gauge by type, but has the two methods that are called.
         self._in_progress = cast("Gauge", in_progress)
         self._writes = metrics.counter("fivespot_events_written_total", "Writes of events.").child()
 
@@ -106,12 +106,12 @@ class EventRecorder:
         action: str = "Reconcile",
         once: str = "",
     ) -> None:
-        """Record that something happened to an object. Returns at once and never raises for the server's sake.
+        """Record an event about an object. Returns immediately and never raises because of the server.
 
-        :param reason: why, in CamelCase; at most 128 characters, from a small fixed set.
-        :param message: for people, cut at 1024 bytes. Repeats with the same words become one series.
-        :param once: a token; of all events about this object with this token at most one is written, also across
-            restarts of the process, because the Event's name follows from it.
+        :param reason: CamelCase, at most 128 characters, from a small fixed set.
+        :param message: for people, truncated to 1024 bytes. Repeats with the same message become one series.
+        :param once: a token; at most one event about this object with this token is written, even across restarts of
+            the process, because the name of the Event is derived from it.
         """
         now = self._clock.now()
         fresh = Fresh(regarding, type, reason, message, action, once)
@@ -130,7 +130,7 @@ class EventRecorder:
                 writers.create_task(self._write_all(), name=f"events/{number}")
 
     async def flush(self, limit: float) -> None:
-        """Try to write the pending events, for at most ``limit`` seconds."""
+        """Wait up to ``limit`` seconds until every pending event has been written once."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit):
                 while self._client is not None and self._correlator.unwritten:
@@ -157,7 +157,7 @@ class EventRecorder:
         try:
             await track_inprogress(self._in_progress, self._send(record))
         except AlreadyExistsError:
-            # A create whose answer was lost, or an event that an earlier life of this process wrote.
+            # A create whose answer was lost, or an event that was written before a restart of this process.
             self._correlator.written(record, count, self._clock.monotonic())
         except NotFoundError as error:
             if record.written:
@@ -170,7 +170,7 @@ class EventRecorder:
         except (ThrottledError, ServerError, ConflictError, TransportError) as error:
             self._retry(record, error)
         except ProtocolError:
-            # The server acted; only its answer cannot be read.
+            # The server has written it; only its answer cannot be read.
             self._correlator.written(record, count, self._clock.monotonic())
         except ApiError as error:
             self._refuse(record, "rejected", error)
@@ -217,7 +217,7 @@ class EventRecorder:
         self._dropped.child(why).inc()
         if error is None:
             return
-        held_back = self._complaints.allow((why, str(type(error))), self._clock.monotonic())
+        held_back = self._log_limiter.allow((why, str(type(error))), self._clock.monotonic())
         if held_back is not None:
             regarding = event.regarding
             _log.warning(
@@ -230,6 +230,6 @@ class EventRecorder:
             )
 
     def _unique(self) -> str:
-        """Wall-clock microseconds and 32 random bits: two processes that write about one object do not meet."""
+        """Wall-clock microseconds and 32 random bits, so that two processes never choose the same name."""
         micros = int(self._clock.now().timestamp() * 1_000_000)
         return f"{micros:x}{int(self._rng.random() * 2**32):08x}"

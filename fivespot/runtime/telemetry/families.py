@@ -1,8 +1,7 @@
-"""Metric families whose hot path is a plain attribute, read by a collector only when somebody scrapes.
+"""Metric families whose hot path is a plain attribute that is read at scrape time.
 
-A child of a ``prometheus_client`` counter costs about 260 ns per increment and looking it up by labels a
-microsecond; adding to a slot costs 40 ns. Everything here is written and read on the event loop's thread, so
-nothing needs a lock.
+Incrementing a child of a ``prometheus_client`` counter takes about 260 ns and looking it up by labels a microsecond;
+adding to a slot takes 40 ns. Everything here is written and read on the event loop's thread, so no locks are needed.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ __all__ = [
 ]
 
 Reading = tuple[tuple[str, ...], float]
-"""The label values of one sample, in the family's order, and its value."""
+"""Label values of one sample, in the family's order, and its value."""
 
 
 class MetricFamily(Protocol):
-    """What the registry asks of a family."""
+    """The interface of a family towards the registry."""
 
     name: str
     leader_only: bool
@@ -39,7 +38,7 @@ class MetricFamily(Protocol):
 
 
 class Cell:
-    """One sample: add to it with :meth:`inc`, or set ``value`` where it is a gauge."""
+    """One sample: a counter incremented by :meth:`inc`, or a gauge changed by :meth:`inc` and :meth:`set`."""
 
     __slots__ = ("value",)
 
@@ -50,7 +49,7 @@ class Cell:
         self.value += by
 
     def dec(self, by: float = 1) -> None:
-        """Of a gauge: count down."""
+        """Decrement a gauge; ``prometheus_async`` calls it."""
         self.value -= by
 
     def set(self, value: float) -> None:
@@ -76,7 +75,7 @@ C = TypeVar("C")
 
 
 class _Children(Generic[C]):
-    """Children by label values, made when first asked for. Keep the child; do not look it up per event."""
+    """Children by label values, created on first use. Keep a reference to the child in hot paths."""
 
     leader_only = False
 
@@ -102,7 +101,7 @@ class _Children(Generic[C]):
         return child
 
     def remove(self, *values: str) -> None:
-        """Forget a child, so that a deleted object leaves no sample behind; unknown ones are ignored."""
+        """Remove a child, for an object that was deleted; unknown ones are ignored."""
         self._children.pop(values, None)
 
 
@@ -120,9 +119,9 @@ class CounterFamily(_Children[Cell]):
 
 
 class GaugeFamily(_Children[Cell]):
-    """Gauges that are set as things happen.
+    """Gauges that are set by their owner.
 
-    :param leader_only: sampled only by the process that leads, because it describes the cluster and not the process.
+    :param leader_only: exported by the leader only, because they describe the cluster and not the process.
     """
 
     def __init__(self, name: str, documentation: str, labels: Sequence[str], *, leader_only: bool = False) -> None:
@@ -142,7 +141,7 @@ class GaugeFamily(_Children[Cell]):
 class HistogramFamily(_Children[Buckets]):
     """Histograms of one name.
 
-    :param bounds: upper bounds in increasing order, without the infinite one.
+    :param bounds: upper bounds in increasing order, without infinity.
     """
 
     def __init__(self, name: str, documentation: str, labels: Sequence[str], bounds: Sequence[float]) -> None:
@@ -163,10 +162,10 @@ class HistogramFamily(_Children[Buckets]):
 
 
 class ReadingFamily:
-    """Samples computed when somebody scrapes, so that they can never be stale.
+    """Samples computed at scrape time.
 
-    :param read: called on the event loop; cheap, and without await.
-    :param counter: whether the samples are totals that only grow.
+    :param read: called on the event loop; must be cheap and must not block.
+    :param counter: whether the samples are monotonic totals.
     """
 
     def __init__(

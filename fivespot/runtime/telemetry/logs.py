@@ -1,4 +1,4 @@
-"""Structured logs: one line a record, as JSON for machines or as text for people, and never a credential."""
+"""Structured logs: one line a record, as JSON or as text, with credentials redacted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OBJECT_BODY = frozenset(
 )
 _HIDDEN = "(hidden)"
 _DEPTH = 4
-"""How deep values are searched for credentials; nothing logs deeper trees."""
+"""Depth to which nested values are searched for credentials."""
 
 _LEVELS = (logging.CRITICAL, logging.ERROR, logging.WARNING, logging.INFO)
 _PLAIN = re.compile(r"[^\s\"=\x00-\x1f\x7f]+")
@@ -44,13 +44,13 @@ def configure(
     stream: BinaryIO | None = None,
     now: Callable[[], datetime] | None = None,
 ) -> None:
-    """Set up structlog for the process, and lead the standard library's log records into it.
+    """Configure structlog for the process, and route the standard library's log records to it.
 
     Fields of every line: ``time`` (RFC 3339, UTC, microseconds), ``level``, ``logger``, ``msg``; then the fields of
     the record. Exceptions become one ``exception`` field.
 
-    :param verbosity: 0 for what an operator must know (info and above), 1 and more for debugging.
-    :param stream: where bytes go; standard error when None.
+    :param verbosity: 0 logs info and above, 1 and more debug as well.
+    :param stream: binary stream to write to; standard error when None.
     :param now: the wall clock.
     """
     level = logging.DEBUG if verbosity > 0 else logging.INFO
@@ -71,7 +71,7 @@ def configure(
     for handler in [handler for handler in root.handlers if isinstance(handler, _Bridge)]:
         root.removeHandler(handler)
     root.addHandler(_Bridge())
-    # Libraries log request bodies and headers below warning; what they have to say there is not ours to print.
+    # Libraries log request bodies and headers below warning.
     root.setLevel(logging.WARNING)
     if not sys.warnoptions:
         warnings.simplefilter("default")
@@ -79,10 +79,10 @@ def configure(
 
 
 class LogLimiter:
-    """Lets one record in ``interval`` seconds through per key, and counts the others.
+    """Allows one record per key and ``interval``, and counts the suppressed ones.
 
     :param interval: seconds between two records of one key.
-    :param size: keys remembered; the ones seen longest ago are forgotten first.
+    :param size: keys remembered; the least recently seen are dropped first.
     """
 
     def __init__(self, interval: float, *, size: int = 1024) -> None:
@@ -91,9 +91,9 @@ class LogLimiter:
         self._keys: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
 
     def allow(self, key: Hashable, at: float) -> int | None:
-        """None: keep quiet. Otherwise how many records of the key were held back since the last one.
+        """Number of records of the key suppressed since the last one, or None when this one has to be suppressed.
 
-        :param at: now, on the monotonic clock.
+        :param at: now, in seconds of a monotonic clock.
         """
         last = self._keys.pop(key, None)
         if last is not None and at - last[0] < self._interval:
@@ -106,14 +106,14 @@ class LogLimiter:
 
 
 def hide_credentials(logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A structlog processor that hides values whose name or form says credential, and bodies of objects."""
+    """Redact values whose name or form suggests a credential, and bodies of objects (a structlog processor)."""
     for name, value in event.items():
         event[name] = _HIDDEN if _hides(name) else _without_credentials(value, _DEPTH)
     return event
 
 
 def render_json(logger: object, method: str, event: MutableMapping[str, Any]) -> bytes:
-    """One JSON object. Never raises: what JSON cannot hold is written as its text."""
+    """Render one JSON object. Never raises: values that JSON cannot hold are rendered as text."""
     ordered = _ordered(event)
     try:
         return _encoder.encode(ordered)
@@ -123,7 +123,7 @@ def render_json(logger: object, method: str, event: MutableMapping[str, Any]) ->
 
 
 def render_text(logger: object, method: str, event: MutableMapping[str, Any]) -> bytes:
-    """``time level msg name=value ...``; a value that could break the line or be misread is quoted as JSON."""
+    """Render ``time level msg name=value ...``; values with spaces or control characters are quoted as JSON."""
     ordered = _ordered(event)
     stamp, level, name, message = (str(ordered.pop(field, "")) for field in ("time", "level", "logger", "msg"))
     if not message.isprintable():
@@ -202,14 +202,14 @@ def _exception_text(logger: object, method: str, event: MutableMapping[str, Any]
 
 
 class _Lines:
-    """The end of the pipe: a named logger that writes finished lines."""
+    """A named logger that writes rendered lines to the stream."""
 
     def __init__(self, name: str, stream: BinaryIO) -> None:
         self.name = name
         self._stream = stream
 
     def msg(self, line: bytes) -> None:
-        # One write per line, so that lines of the loop and of worker threads never mix.
+        # One write per line, so that lines of different threads are not interleaved.
         self._stream.write(line + b"\n")
         self._stream.flush()
 
@@ -225,7 +225,7 @@ class _Factory:
 
 
 class _Bridge(logging.Handler):
-    """Turns records of the standard library into ours."""
+    """Forwards records of the standard library to structlog."""
 
     def emit(self, record: logging.LogRecord) -> None:
         logger = structlog.get_logger(record.name)

@@ -1,4 +1,4 @@
-"""The metrics of one manager: controller-runtime's names, in a registry of its own."""
+"""Metrics of one manager under controller-runtime's names, in a registry of their own."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The text format that :meth:`Metrics.render` writes (Prometheus exposition formats)."""
 
 _QUEUE_BUCKETS = (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
-"""A decade each: waits span from microseconds to the longest back-off, and every bucket costs a line per queue."""
+"""One bucket per decade: waits range from microseconds to the longest back-off, and each bucket is a line per queue."""
 
 _RECONCILE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-"""Up to a minute, as controller-runtime has them, but without the fine steps that nobody alerts on."""
+"""controller-runtime's range, up to a minute, with fewer steps."""
 
 
 F = TypeVar("F", CounterFamily, GaugeFamily, HistogramFamily, ReadingFamily)
 
 
 class InformerFacts(Protocol):
-    """What of an informer's status is shown; the cache's ``InformerStatus`` is one."""
+    """The part of an informer's status that is exported; the cache's ``InformerStatus`` has it."""
 
     @property
     def resource(self) -> Resource: ...
@@ -45,7 +45,7 @@ class InformerFacts(Protocol):
 
 
 class PrometheusQueueMetrics:
-    """Counts of one work queue, written by the queue as plain attributes."""
+    """Metrics of one work queue, written by the queue as plain attributes."""
 
     __slots__ = ("_adds", "_queue", "_retries", "_waits", "_works")
 
@@ -57,19 +57,19 @@ class PrometheusQueueMetrics:
         self._queue: ObservableQueue | None = None
 
     def bind(self, queue: ObservableQueue, /) -> None:
-        """The queue whose depth and unfinished work a scrape shows; a later one takes the place of an earlier."""
+        """Set the queue whose depth and unfinished work are exported; a later one replaces an earlier one."""
         self._queue = queue
 
     def added(self) -> None:
-        """A key became wanted that was not."""
+        """A key was added that was not queued."""
         self._adds.value += 1
 
     def picked(self, wait_seconds: float, /) -> None:
-        """A worker took a key that had been ready for that long."""
+        """A worker took a key that had been ready for so many seconds."""
         self._waits.observe(wait_seconds)
 
     def finished(self, work_seconds: float, /) -> None:
-        """A worker gave a key back after that long."""
+        """A worker finished a key after so many seconds."""
         self._works.observe(work_seconds)
 
     def retried(self) -> None:
@@ -82,17 +82,17 @@ class PrometheusQueueMetrics:
 
     @property
     def unfinished(self) -> float:
-        """Seconds of work under way that no histogram has seen yet, summed over the workers."""
+        """Seconds of work in progress that no histogram includes yet, summed over the workers."""
         return sum(self._queue.unfinished()) if self._queue is not None else 0
 
     @property
     def longest(self) -> float:
-        """Seconds since the oldest run that is under way began."""
+        """Seconds since the oldest run in progress began."""
         return max(self._queue.unfinished(), default=0) if self._queue is not None else 0
 
 
 class PrometheusControllerMetrics:
-    """Counts of one controller's runs."""
+    """Metrics of one controller's runs."""
 
     __slots__ = ("_active", "_errors", "_results", "_seconds", "_terminal", "_workers")
 
@@ -126,20 +126,20 @@ class PrometheusControllerMetrics:
         self._active.value += change
 
     def workers(self, count: int) -> None:
-        """How many runs may be under way at once."""
+        """Set the maximum number of concurrent runs."""
         self._workers.value = count
 
 
 class Metrics:
-    """Owns a registry; hands out children; renders it all as text.
+    """The metrics of one manager, in a registry that is not global.
 
-    :ivar registry: for families of ``prometheus_client`` that somebody brings along; nothing of ours is global.
-    :ivar leading: whether this process does the work. Gauges that describe the cluster are sampled only then, so
-        that two replicas are never added up. True where nobody elects a leader.
+    :ivar registry: accepts further collectors of ``prometheus_client``.
+    :ivar leading: whether this process is the leader. Families that are ``leader_only`` are exported only then, so that
+        samples of two replicas are never summed. Always true without leader election.
     """
 
     def __init__(self, *, process: bool = True) -> None:
-        # The *_created samples double the size of an answer, and no dashboard of the field reads them.
+        # The *_created samples double the size of a scrape, and common dashboards do not use them.
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self.leading = True
@@ -193,12 +193,12 @@ class Metrics:
         if process:
             ProcessCollector(registry=self.registry)
 
-    # Families of one's own -------------------------------------------------------------------------------------
+    # Application metrics --------------------------------------------------------------------------------------
 
     def counter(self, name: str, documentation: str, labels: Sequence[str] = ()) -> CounterFamily:
-        """A family of counters; asked for twice, the same one.
+        """The family of counters of that name, created on first use.
 
-        :raises ValueError: the name is taken by another kind of family or other labels, or lacks ``_total``.
+        :raises ValueError: the name exists with another type or other labels, or does not end in ``_total``.
         """
         if not name.endswith("_total"):
             raise ValueError(f"counter {name} must end in _total")
@@ -207,13 +207,13 @@ class Metrics:
     def gauge(
         self, name: str, documentation: str, labels: Sequence[str] = (), *, leader_only: bool = False
     ) -> GaugeFamily:
-        """A family of gauges that are set; see :meth:`counter`."""
+        """The family of gauges of that name; see :meth:`counter`."""
         return self._family(GaugeFamily(name, documentation, labels, leader_only=leader_only))
 
     def histogram(
         self, name: str, documentation: str, labels: Sequence[str], bounds: Sequence[float]
     ) -> HistogramFamily:
-        """A family of histograms; see :meth:`counter`."""
+        """The family of histograms of that name; see :meth:`counter`."""
         return self._family(HistogramFamily(name, documentation, labels, bounds))
 
     def reading(
@@ -226,30 +226,30 @@ class Metrics:
         leader_only: bool = False,
         counter: bool = False,
     ) -> None:
-        """Samples computed at each scrape; registering the name again replaces the function."""
+        """Register samples computed at each scrape; registering the name again replaces the function."""
         self._families.pop(name, None)
         self._family(ReadingFamily(name, documentation, labels, read, leader_only=leader_only, counter=counter))
 
     def info(self, name: str, documentation: str, **labels: str) -> None:
-        """A gauge that is always 1 and says something by its labels."""
+        """Export a gauge that is always 1 and carries information in its labels."""
         self.gauge(name, documentation, tuple(labels)).child(*labels.values()).set(1)
 
-    # The runtime's own -----------------------------------------------------------------------------------------
+    # Runtime metrics ------------------------------------------------------------------------------------------
 
     def queue(self, name: str) -> PrometheusQueueMetrics:
-        """The counts of the work queue of that name."""
+        """The metrics of the work queue of that name."""
         if name not in self._queues:
             self._queues[name] = PrometheusQueueMetrics(self, name)
         return self._queues[name]
 
     def controller(self, name: str) -> PrometheusControllerMetrics:
-        """The counts of the controller of that name."""
+        """The metrics of the controller of that name."""
         if name not in self._controllers:
             self._controllers[name] = PrometheusControllerMetrics(self, name)
         return self._controllers[name]
 
     def requests(self, verb: str, status: int) -> None:
-        """Count one request; status 0 says that no answer came."""
+        """Count one request; status 0 means that there was no response."""
         count = self._requests.get((verb, status))
         if count is None:
             cell = self.rest_requests.child(str(status) if status else "<error>", verb.upper())
@@ -257,7 +257,7 @@ class Metrics:
         count()
 
     def informers(self, read: Callable[[], Iterable[InformerFacts]]) -> None:
-        """Show the informers that run, one sample per resource: synced only if all of a resource's are."""
+        """Export the running informers, one sample per resource, which is synced if all informers of it are."""
 
         def fold(field: str, join: Callable[[float, float], float]) -> Iterable[Reading]:
             values: dict[str, float] = {}
@@ -285,15 +285,15 @@ class Metrics:
         return tuple(self._families.values())
 
     def collect(self) -> list[Metric]:
-        """All samples as they are now. Call it on the event loop, whose data it reads."""
+        """Collect all samples. Must be called on the event loop."""
         return list(self.registry.collect())
 
     def render(self) -> bytes:
-        """The text format, made in one go."""
+        """Render the text format synchronously."""
         return _text(self.collect())
 
     async def render_with(self, offload: Offload) -> bytes:
-        """The text format. Samples are read on the loop, at one instant; formatting, the long part, is offloaded."""
+        """Render the text format: samples are collected on the loop at one instant, formatting is offloaded."""
         return await offload.run(_text, self.collect())
 
     def _per_queue(self, field: str) -> Iterable[Reading]:
@@ -313,7 +313,7 @@ class _Families(Collector):
         self._metrics = metrics
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: it keeps the registry from reading everything when the collector is registered."""
+        """Return nothing, so that registering the collector does not collect all samples."""
         return ()
 
     def collect(self) -> Iterable[Metric]:

@@ -1,4 +1,4 @@
-"""Spans for OpenTelemetry. Needs ``opentelemetry-api`` (the extra ``otel``); who exports them is up to the program."""
+"""An OpenTelemetry tracer. Needs ``opentelemetry-api`` (the extra ``otel``); exporting spans is up to the program."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _SCOPE: Final = "fivespot.runtime"
 _WORDS: Final = 300
 """Longest description of an error, in characters."""
 _CARRIER: Final = TraceContextTextMapPropagator()
-"""The API server reads W3C Trace Context and nothing else. Baggage is left out: it may hold anything."""
+"""W3C Trace Context, which the API server reads. Baggage may hold anything and is not sent."""
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 _OF_A_NAMESPACE: Final = frozenset({"status", "finalize"})
-"""Subresources of a namespace, whose paths look like collections in it."""
+"""Subresources of a namespace; their paths look like collections in it."""
 _NAMES: Final = {"status": "http.response.status_code"}
 
 
 def is_exported() -> bool:
-    """Whether somebody has set a tracer provider up. Without one, spans go nowhere."""
+    """Whether a tracer provider is set. Without one, spans are discarded."""
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 class OpenTelemetryTracer:
-    """A :class:`~fivespot.runtime.telemetry.Tracer` that makes OpenTelemetry's spans.
+    """A :class:`~fivespot.runtime.telemetry.Tracer` that creates OpenTelemetry spans.
 
-    Runs of a controller are ``reconcile <controller>``. Requests follow OpenTelemetry's conventions for HTTP clients:
-    named by method and ``url.template``, so that there are as many names as kinds of requests, not as objects. Objects
-    are told by ``k8s.namespace.name`` and ``k8s.object.name``. No query, header or body is shown. Requests of a span
-    that is recorded or has a parent elsewhere carry ``traceparent``.
+    Runs of a controller are named ``reconcile <controller>``. Requests follow OpenTelemetry's conventions for HTTP
+    clients and are named by method and ``url.template``, which keeps the number of names small. Objects are identified
+    by ``k8s.namespace.name`` and ``k8s.object.name``. Queries, headers and bodies are not recorded. Requests of a span
+    that is recorded or has a remote parent carry ``traceparent``.
 
-    :param provider: where spans go; None: to what the process has set up, also if it does so later.
+    :param provider: tracer provider; None uses the global one, even if it is set later.
     """
 
     def __init__(self, provider: trace.TracerProvider | None = None) -> None:
@@ -63,7 +63,7 @@ class OpenTelemetryTracer:
 
 
 class _Span:
-    """Current from ``with`` to its end."""
+    """A span that is current inside its ``with`` block."""
 
     __slots__ = ("_failed", "_span", "_token")
 
@@ -102,7 +102,7 @@ class _Span:
             kind = str(error.status) if isinstance(error, ApiError) else type(error).__name__
             self._span.set_attribute("error.type", kind)
         self._span.set_status(StatusCode.ERROR, str(error)[:_WORDS])
-        # Where it came from is of interest in what nobody expected; everything else says enough by itself.
+        # The traceback of unexpected errors only; the others are described by their message.
         if isinstance(error, Exception) and not isinstance(error, FivespotError | TimeoutError):
             self._span.record_exception(error)
 
@@ -142,7 +142,7 @@ def _request(attributes: Mapping[str, Value]) -> tuple[str, dict[str, Value]]:
 
 @lru_cache(maxsize=16)
 def _server(url: str) -> tuple[str, str, int]:
-    """What comes before the path, host and port. A user or password in the URL is left out."""
+    """URL without path, host and port of a server, without user and password."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = parts.port or (80 if parts.scheme == "http" else 443)
@@ -151,9 +151,9 @@ def _server(url: str) -> tuple[str, str, int]:
 
 
 def read_path(path: str) -> tuple[str, str, str]:
-    """The form of a path of the Kubernetes API, and the namespace and name of the object in it ("" where none is).
+    """Template of a path of the Kubernetes API, and the namespace and name in it ("" when absent).
 
-    There are as many forms as resources and subresources that are served, however many objects there are.
+    The number of templates depends on the served resources and subresources, not on the number of objects.
     """
     parts = path.strip("/").split("/")
     head = 2 if parts[0] == "api" else 3 if parts[0] == "apis" else 0

@@ -1,4 +1,4 @@
-"""The seam for tracing: a tracer that costs one call and does nothing where no tracer is given."""
+"""The tracer interface, a tracer that does nothing, and the choice between them from the environment."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _log = structlog.get_logger(__name__)
 
 
 class Span(Protocol):
-    """One piece of work while it lasts."""
+    """An open span."""
 
     def set(self, name: str, value: str | float, /) -> None:
-        """Say something that was not known at the beginning."""
+        """Set an attribute that was not known when the span was opened."""
         ...
 
     def headers(self) -> Mapping[str, str]:
-        """What a request carries, so that whoever serves it can be found under this span; nothing if nobody asked."""
+        """Headers that propagate the span to the server of a request; empty when the span is not recorded."""
         ...
 
 
 class Tracer(Protocol):
-    """Opens a span around a piece of work.
+    """Opens spans.
 
     Controllers open ``reconcile`` around each run (``controller``, ``namespace``, ``name``, ``reconcile_id``). Clients
     open ``request`` around each try of a request, its answer included, and ``watch`` around the opening of a watch,
@@ -60,7 +60,7 @@ class _NullTracer:
 
 
 NULL_TRACER: Tracer = _NullTracer()
-"""For whoever does not trace."""
+"""The tracer that records nothing."""
 
 _ASKING: Final = (
     "OTEL_TRACES_EXPORTER",
@@ -71,11 +71,11 @@ _ASKING: Final = (
 
 
 def tracer_from(environ: Mapping[str, str]) -> Tracer:
-    """The tracer that OpenTelemetry's own variables ask for; without them nothing is imported and nothing is traced.
+    """The tracer that OpenTelemetry's environment variables ask for; without them nothing is imported or traced.
 
-    What exports the spans is not ours: ``opentelemetry-instrument`` or the program sets a tracer provider up before.
-    Where one of the variables is set and there is none (an operator puts them into every pod), a line in the log says
-    so, and the program runs without traces.
+    Spans are exported by ``opentelemetry-instrument`` or the program, which set a tracer provider up beforehand. Where
+    one of the variables is set and there is no provider (an operator may inject them into every pod), a warning is
+    logged and the program runs without traces.
 
     The variables (OpenTelemetry specification, "Environment Variable Specification"): ``OTEL_TRACES_EXPORTER`` other
     than ``none``, ``OTEL_EXPORTER_OTLP_TRACES_ENDPOINT``, ``OTEL_EXPORTER_OTLP_ENDPOINT`` or

@@ -109,7 +109,7 @@ async def test_the_first_candidate_leads_at_once_and_the_second_stands_by(stage:
         await asyncio.sleep(120)
         assert stage.working == ["a"]
         assert (first.leading, second.leading) == (True, False)
-        assert first.problem() == second.problem() == "", "a standby is as well as a leader"
+        assert first.not_ready_reason() == second.not_ready_reason() == "", "a standby is as well as a leader"
     assert stage.server.body is not None
     assert stage.server.body["metadata"]["annotations"] == {ANNOTATION: "machines"}
 
@@ -297,7 +297,7 @@ async def test_work_that_returns_is_an_error_too(stage: Stage) -> None:
     async def end() -> None:
         pass
 
-    with pytest.raises(Exception, match="short ended, and should have run on"):
+    with pytest.raises(Exception, match="short returned, but has to run until"):
         await stage.process("a").run({"short": end})
 
 
@@ -510,13 +510,13 @@ async def test_a_process_that_is_cut_off_for_long_is_not_ready_and_says_why(stag
     standby = stage.start(election, "b")
     async with stopping(leader, standby):
         await asyncio.sleep(100)
-        assert election.problem() == ""
+        assert election.not_ready_reason() == ""
         broken = True
         await asyncio.sleep(70)
-        assert "no successful read of lease ns/lease" in election.problem()
+        assert "no successful read of lease ns/lease" in election.not_ready_reason()
         broken = False
         await asyncio.sleep(3)
-        assert election.problem() == ""
+        assert election.not_ready_reason() == ""
 
 
 @pytest.mark.looptime

@@ -51,7 +51,7 @@ async def bench() -> AsyncIterator[Bench]:
 
 async def test_liveness_says_nothing_about_the_api_server(bench: Bench) -> None:
     bench.connectivity.observed("get", 0)
-    bench.health.add_readiness("api server", bench.connectivity.problem)
+    bench.health.add_readiness("api server", bench.connectivity.not_ready_reason)
     for path in ("/healthz", "/health"):
         assert await bench.get(path) == (200, "ok\n", "text/plain; charset=utf-8")
     assert (await bench.get("/readyz"))[0] == 503
@@ -84,10 +84,10 @@ async def test_status_is_what_5_spot_answers(bench: Bench) -> None:
 
 async def test_the_api_server_is_a_readiness_matter_until_its_first_answer_only() -> None:
     connectivity = Connectivity("https://api")
-    assert connectivity.problem() == "no answer from the API server at https://api yet"
+    assert connectivity.not_ready_reason() == "no answer from the API server at https://api yet"
     connectivity.observed("list", 500)
     connectivity.observed("list", 0)
-    assert connectivity.problem() == ""
+    assert connectivity.not_ready_reason() == ""
     assert not connectivity.connected
 
 

@@ -51,7 +51,7 @@ class FakeController:
     def __init__(self, name: str, lines: list[str]) -> None:
         self.name = name
         self.ready = True
-        self.not_ready = ""
+        self.not_ready_reason = ""
         self.staleness = ""
         self.queue = SimpleNamespace(snapshot=list)
         self._lines = lines
@@ -59,7 +59,7 @@ class FakeController:
         self.deaf = False
         self.fail = asyncio.Event()
 
-    def stale(self, limit: float) -> str:
+    def stale_reason(self, limit: float) -> str:
         return self.staleness
 
     async def run(self) -> None:
@@ -237,12 +237,12 @@ async def test_cancelling_a_manager_stops_it_in_order_too() -> None:
 async def test_readiness_follows_the_controllers_and_the_log_says_what_is_waited_for() -> None:
     bench = Bench()
     bench.controller.ready = False
-    bench.controller.not_ready = "ScheduledMachine.5spot.finos.org is not installed"
+    bench.controller.not_ready_reason = "ScheduledMachine.5spot.finos.org is not installed"
     with structlog.testing.capture_logs() as logs:
         await bench.start()
         assert "is not installed" in bench.manager.health.ready().text()
         await asyncio.sleep(200)
-        bench.controller.ready, bench.controller.not_ready = True, ""
+        bench.controller.ready, bench.controller.not_ready_reason = True, ""
         await asyncio.sleep(1)
         await bench.end()
     waits = [entry for entry in logs if entry["event"] == "not ready"]

@@ -111,7 +111,7 @@ async def test_a_member_that_returns_has_failed_unless_it_may() -> None:
 
     life = lifetime()
     life.spawn("for ever", end)
-    with pytest.raises(MemberEndedError, match="for ever ended"):
+    with pytest.raises(MemberEndedError, match="for ever returned"):
         await life.watch(asyncio.Event())
     await life.close()
 
@@ -127,7 +127,7 @@ async def test_a_member_cancelled_by_somebody_else_is_a_failure() -> None:
         await asyncio.Event().wait()
 
     life.spawn("victim", run)
-    with pytest.raises(MemberEndedError, match="victim was cancelled by somebody else"):
+    with pytest.raises(MemberEndedError, match="victim was cancelled from elsewhere"):
         await life.watch(asyncio.Event())
     await life.close()
 

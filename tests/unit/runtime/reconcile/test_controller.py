@@ -141,11 +141,11 @@ async def test_readiness_names_what_is_not_synced_and_why_also_on_a_standby() ->
         controller.watches(informer)
     assert not controller.ready
     informers[0].last_error = "403 Forbidden"
-    assert controller.not_ready.startswith("widgets.example.com/v1 is not synced: 403 Forbidden; widgets.")
-    assert controller.not_ready.endswith("; and 2 more")
+    assert controller.not_ready_reason.startswith("widgets.example.com/v1 is not synced: 403 Forbidden; widgets.")
+    assert controller.not_ready_reason.endswith("; and 2 more")
     for informer in informers:
         informer.sync()
-    assert (controller.ready, controller.not_ready) == (True, "")
+    assert (controller.ready, controller.not_ready_reason) == (True, "")
 
 
 async def test_a_gating_source_that_cannot_be_read_for_long_is_stale_while_a_dynamic_one_is_not() -> None:
@@ -156,11 +156,11 @@ async def test_a_gating_source_that_cannot_be_read_for_long_is_stale_while_a_dyn
     dynamic.error_since = gating.error_since = asyncio.get_running_loop().time()
     gating.last_error = "403 Forbidden"
     await asyncio.sleep(60)
-    assert controller.stale(60) == ""
+    assert controller.stale_reason(60) == ""
     await asyncio.sleep(1)
-    assert controller.stale(60) == "widgets.example.com/v1 cannot be read since 61 s: 403 Forbidden"
+    assert controller.stale_reason(60) == "widgets.example.com/v1 has been unreadable for 61 s: 403 Forbidden"
     gating.error_since = None
-    assert controller.stale(60) == ""
+    assert controller.stale_reason(60) == ""
 
 
 async def test_predicates_and_mappers_decide_which_keys_a_change_runs() -> None:
@@ -305,7 +305,7 @@ async def test_the_priority_function_orders_keys_and_may_fail(logged: list[Mutab
     async with running(controller):
         await asyncio.sleep(1)
     assert [key.name for key in runs.keys] == ["high", "low", "unknown"]
-    assert [line["event"] for line in logged][:1] == ["no priority"]
+    assert [line["event"] for line in logged][:1] == ["the priority function failed"]
 
 
 # Failures
@@ -713,7 +713,7 @@ async def test_whenever_it_is_stopped_no_run_goes_on_or_starts_afterwards(seed: 
 async def test_a_controller_runs_once_at_a_time() -> None:
     controller = make(Runs())
     async with running(controller):
-        with pytest.raises(RuntimeError, match="widgets runs already"):
+        with pytest.raises(RuntimeError, match="widgets is already running"):
             await controller.run()
 
 

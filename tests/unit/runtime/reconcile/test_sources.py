@@ -77,7 +77,7 @@ async def test_a_kind_of_which_nothing_is_known_holds_back_start_and_readiness()
         await asyncio.sleep(100)
         assert not world.runs.keys
         expected = "Widget.example.com is unknown: CustomResourceDefinitions are not listed yet"
-        assert world.controller.not_ready == expected
+        assert world.controller.not_ready_reason == expected
         world.kinds.set(KindAbsent())
         await asyncio.sleep(1)
     assert world.runs.keys == [Key("ns", "other")]
@@ -92,7 +92,7 @@ async def test_a_kind_that_appears_is_opened_and_its_objects_run() -> None:
         (informer,) = world.opened
         assert informer.resource == Resource("example.com", "v1", "widgets", "Widget")
         assert world.source.informer is informer
-        assert world.controller.not_ready == "widgets.example.com/v1 is not synced"
+        assert world.controller.not_ready_reason == "widgets.example.com/v1 is not synced"
         informer.sync()
         assert world.controller.ready
         await asyncio.sleep(1)
@@ -189,7 +189,7 @@ async def test_a_required_kind_is_waited_for(facts: KindState | KindAbsent, prob
     world = World(facts, required=True)
     async with world:
         await asyncio.sleep(100)
-        assert world.controller.not_ready == problem
+        assert world.controller.not_ready_reason == problem
         world.kinds.set(kind_state("v1"))
         await asyncio.sleep(1)
         assert world.controller.ready
