@@ -1,4 +1,4 @@
-"""How long a key waits after a failure."""
+"""Exponential back-off: the delay after a number of consecutive failures."""
 
 from __future__ import annotations
 
@@ -7,22 +7,33 @@ from dataclasses import dataclass
 
 from fivespot.runtime.clock import Random
 
-__all__ = ["Backoff"]
+__all__ = ["Backoff", "backoff_ceiling"]
+
+
+def backoff_ceiling(failures: int, *, base: float, cap: float, factor: float = 2.0) -> float:
+    """Delay after ``failures`` consecutive failures (1 for the first): ``base``, multiplied each time, at most ``cap``.
+
+    Callers that add jitter in their own way start from this; others use :class:`Backoff`.
+    """
+    try:
+        return min(cap, base * factor ** max(0, failures - 1))
+    except OverflowError:
+        return cap
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Exponential back-off per key.
+    """Exponential back-off with jitter.
 
-    Base, factor and cap are those of client-go's default rate limiter, which users of controllers know.
+    Base, factor and cap default to those of client-go's rate limiter for work queues.
 
     :param base: seconds after the first failure.
-    :param factor: how many times longer each further failure waits.
-    :param cap: the longest wait in seconds; jitter never goes above it.
-    :param jitter: the fraction of a wait that chance may take off, so that keys which failed together (an
-        outage) do not come back together.
-    :param connect_cap: the longest wait after failures that never reached the server, where it is below ``cap``. Such
-        tries cost the server nothing, and all who wait for it go on within this time of its return.
+    :param factor: multiplier for each further failure.
+    :param cap: longest delay in seconds; jitter never exceeds it.
+    :param jitter: the fraction of a delay that is subtracted at random, so that keys which failed together are not
+        retried together.
+    :param connect_cap: longest delay after failures that never reached the server, where it is below ``cap``. Such
+        attempts cost the server nothing, and work resumes within this time once the server is back.
     """
 
     base: float = 0.005
@@ -38,13 +49,10 @@ class Backoff:
             raise ValueError(f"{self} needs 0 < connect_cap, finite")
 
     def delay(self, failures: int, rng: Random, *, unreached: bool = False) -> float:
-        """Seconds to wait after the given number of consecutive failures (1 for the first).
+        """Seconds to wait after so many consecutive failures (1 for the first).
 
-        :param unreached: they are failures to reach the server.
+        :param unreached: the failures never reached the server.
         """
         cap = min(self.cap, self.connect_cap) if unreached else self.cap
-        try:
-            full = min(cap, self.base * self.factor ** max(0, failures - 1))
-        except OverflowError:
-            full = cap
-        return full * (1.0 - self.jitter * rng.random())
+        ceiling = backoff_ceiling(failures, base=self.base, cap=cap, factor=self.factor)
+        return ceiling * (1.0 - self.jitter * rng.random())

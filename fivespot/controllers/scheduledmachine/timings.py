@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from fivespot.runtime.workqueue import Backoff
+from fivespot.runtime.backoff import Backoff, backoff_ceiling
 
 __all__ = ["RETRIES", "Timings"]
 
@@ -38,9 +38,8 @@ class Timings:
 
     def replacement_delay(self, count: int) -> timedelta:
         """The wait before the ``count``-th replacement (1 is the first)."""
-        doubled = self.replacement_base * 2.0 ** min(max(count, 1) - 1, 32)
-        return timedelta(seconds=min(doubled, self.replacement_cap))
+        return timedelta(seconds=backoff_ceiling(count, base=self.replacement_base, cap=self.replacement_cap))
 
     def refusal_delay(self, attempt: int) -> float:
         """Seconds before the try after the ``attempt``-th refusal (1 is the first), before jitter."""
-        return min(self.refusal_base * 2.0 ** min(max(attempt, 1) - 1, 32), self.refusal_cap)
+        return backoff_ceiling(attempt, base=self.refusal_base, cap=self.refusal_cap)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from fivespot.runtime.backoff import Backoff
 from fivespot.runtime.client import Client
 from fivespot.runtime.clock import Random
 from fivespot.runtime.errors import ApiError, NotFoundError, ProtocolError, TransportError
@@ -27,9 +28,8 @@ _log = structlog.get_logger(__name__)
 
 _AT_ONCE = 4
 """Definitions read at the same time: a start with hundreds of kinds must not crowd out other requests."""
-_RETRY_BASE = 0.25
-_RETRY_CAP = 30.0
-"""Seconds between attempts to read one definition: doubling from the base up to the cap, with jitter."""
+_RETRY = Backoff(base=0.25, cap=30.0, jitter=0.5)
+"""Between attempts to read one definition."""
 _GROUP_INDEX = "group"
 
 
@@ -186,8 +186,7 @@ class Kinds:
         try:
             while (wanted := self._informer.get(key)) is not None and not self._current(wanted.head):
                 if attempts:
-                    ceiling = min(_RETRY_CAP, _RETRY_BASE * 2.0 ** min(attempts - 1, 16))
-                    await asyncio.sleep(ceiling * self._rng.uniform(0.5, 1.0))
+                    await asyncio.sleep(_RETRY.delay(attempts, self._rng))
                 attempts += 1
                 try:
                     async with self._few:

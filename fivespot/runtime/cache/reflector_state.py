@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from fivespot.runtime.backoff import backoff_ceiling
 from fivespot.runtime.client import WatchEnd
 from fivespot.runtime.errors import (
     ApiError,
@@ -339,7 +340,7 @@ def backoff(
     A time that the server asks for is a floor, stretched by up to half, so that a crowd does not return together. It is
     taken at its word: the wait does not grow beyond four times that, however often it asks.
     """
-    ceiling = min(cap, settings.backoff_base * 2.0 ** min(count - 1, 64))
+    ceiling = backoff_ceiling(count, base=settings.backoff_base, cap=cap)
     if retry_after is None or retry_after <= 0:
         return ceiling * (0.5 + rng / 2)
     asked = min(retry_after, settings.retry_after_cap)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from fivespot.runtime.backoff import backoff_ceiling
 from fivespot.runtime.clock import Random
 from fivespot.runtime.errors import ApiError, ConnectError, DeadlineError, FivespotError, TransportError
 
@@ -49,7 +50,7 @@ class RetryPolicy:
         """
         if attempt >= self.attempts or not _worth_repeating(attempt, error, repeat):
             return None
-        wait = min(self.cap, self.base * 2.0 ** (attempt - 1))
+        wait = backoff_ceiling(attempt, base=self.base, cap=self.cap)
         asked = error.retry_after if isinstance(error, ApiError) else None
         if asked is not None:
             if asked > self.cap:

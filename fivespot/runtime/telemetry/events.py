@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import structlog
 from prometheus_async.aio import track_inprogress
 
+from fivespot.runtime.backoff import Backoff
 from fivespot.runtime.clock import Clock, Random
 from fivespot.runtime.errors import (
     AlreadyExistsError,
@@ -37,8 +38,8 @@ EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 _WRITERS = 4
 """Concurrent writes, so that the events of a fleet that flips together are written in seconds at 20 ms a write."""
 
-_FIRST_RETRY = 1.0
-"""Seconds before the second try of a write; doubles from there."""
+_RETRY = Backoff(base=2.0, cap=60.0, jitter=0.5)
+"""Between tries of one write."""
 
 _LOG_INTERVAL = 600.0
 """Seconds between two log lines about the same error."""
@@ -205,7 +206,7 @@ class EventRecorder:
 
     def _retry(self, record: EventRecord, error: ApiError | TransportError) -> None:
         asked = getattr(error, "retry_after", None)
-        delay = max(_FIRST_RETRY * 2**record.attempts * (1 + self._rng.random()), asked or 0.0)
+        delay = max(_RETRY.delay(record.attempts + 1, self._rng), asked or 0.0)
         if not self._correlator.failed(record, self._clock.monotonic(), delay):
             self._drop("failed", record.event, error)
 
