@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -34,7 +35,11 @@ from fivespot.schedule.zones import TZDATA_RELEASE
 from .main import complain
 from .options import CONTROLLERS, ManagerOptions
 
-__all__ = ["RECONCILERS_ANNOTATION", "assemble", "run_process"]
+__all__ = ["RECONCILERS_ANNOTATION", "assemble", "machine_settings", "run_process"]
+
+if TYPE_CHECKING:
+    from fivespot.controllers.scheduledmachine import MachineSettings
+    from fivespot.runtime.reconcile import Controller
 
 FIELD_MANAGER = "5spot-controller"
 RECONCILERS_ANNOTATION = ANNOTATION_RECONCILERS
@@ -120,9 +125,6 @@ def assemble(
         controllers=ControllerSettings(
             namespaces=options.namespaces,
             dry_run=options.dry_run,
-            force_finalizer_on_timeout=options.force_finalizer_on_timeout,
-            capi_version=options.capi_version,
-            max_deletions_per_minute=options.max_deletions_per_minute,
             instance=options.pod_name or socket.gethostname(),
         ),
         settings=settings,
@@ -133,7 +135,7 @@ def assemble(
     metrics.info("fivespot_controller_info", "This process.", version=__version__, instance_id=str(options.instance_id))
     metrics.info("fivespot_tzdata_info", "The time zone data in use.", release=TZDATA_RELEASE)
     for kind in options.controllers:
-        manager.add(_factory(kind))
+        manager.add(_factory(kind, options))
     if options.providers:
         from fivespot.providers.sdk import build_controller  # noqa: PLC0415 - only a run with providers needs it
 
@@ -164,10 +166,21 @@ def _election(options: ManagerOptions, rng: Random) -> ElectionSettings | None:
     )
 
 
-def _factory(kind: str) -> ControllerFactory:
+def machine_settings(options: ManagerOptions) -> MachineSettings:
+    """The settings of the machine controller that the command line chose."""
+    from fivespot.controllers.scheduledmachine import MachineSettings  # noqa: PLC0415 - only where it runs
+
+    return MachineSettings(
+        capi_version=options.capi_version,
+        force_finalizer_on_timeout=options.force_finalizer_on_timeout,
+        max_deletions_per_minute=options.max_deletions_per_minute,
+    )
+
+
+def _factory(kind: str, options: ManagerOptions) -> ControllerFactory:
     module, _, name = CONTROLLERS[kind].partition(":")
-    factory: ControllerFactory = getattr(import_module(module), name)
-    return factory
+    factory: Callable[..., Controller] = getattr(import_module(module), name)
+    return partial(factory, settings=machine_settings(options)) if kind == "scheduledmachine" else factory
 
 
 def _loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Final
 
-from fivespot.providers.sdk import Note
+from fivespot.providers.sdk import EventNote
 from fivespot.schedule import SkippedWindow, Zone
 
 __all__ = ["both_times", "skipped_around"]
@@ -27,7 +27,7 @@ def both_times(zone: Zone, instant: datetime, remark: str = "") -> str:
 
 def skipped_around(
     skipped: Callable[[datetime, datetime], list[SkippedWindow]], at: datetime, what: str
-) -> tuple[tuple[Note, ...], datetime | None]:
+) -> tuple[tuple[EventNote, ...], datetime | None]:
     """What jumps of the clock skipped lately, as events, and the instant at which the next such jump comes.
 
     :param skipped: the windows skipped from the first instant on and before the second.
@@ -38,9 +38,11 @@ def skipped_around(
     return lately, min((window.at for window in found if window.at > at), default=None)
 
 
-def _note(window: SkippedWindow, what: str) -> Note:
+def _note(window: SkippedWindow, what: str) -> EventNote:
     message = (
         f"the {what} {window.start}-{window.end} of {window.date.isoformat()} does not take place: "
         f"the clock jumps over all of it at {window.at:%Y-%m-%dT%H:%M:%SZ}"
     )
-    return Note("WindowSkipped", message, once=f"{window.date.isoformat()} {window.start}")
+    return EventNote(
+        reason="WindowSkipped", message=message, warning=True, once=f"{window.date.isoformat()} {window.start}"
+    )

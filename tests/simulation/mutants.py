@@ -29,7 +29,7 @@ from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.plan import DeleteChildren, DeleteMachine, DropFinalizer, PatchMachine, Plan
 from fivespot.controllers.scheduledmachine.snapshot import Snapshot
 from fivespot.controllers.scheduledmachine.status import build_status
-from fivespot.controllers.scheduledmachine.status_writer import Reporter
+from fivespot.controllers.scheduledmachine.status_writer import MachineStatusWriter
 from fivespot.providers.sdk import Verdict, broken_status
 from fivespot.providers.sdk import reconciler as provider_reconciler
 from fivespot.providers.sdk.decider import Decider
@@ -53,9 +53,9 @@ def _plans(patch: pytest.MonkeyPatch, change: Callable[[Snapshot, Plan], Plan]) 
 
 
 def unresolved_is_inactive(patch: pytest.MonkeyPatch) -> None:
-    def forget(reading: Any, *rest: Any, **more: Any) -> EffectiveVerdict:
-        found = effective_verdict(reading, *rest, **more)
-        return found if isinstance(reading, Resolved) else replace(found, active=False, may_begin=True)
+    def forget(resolution: Any, *rest: Any, **more: Any) -> EffectiveVerdict:
+        found = effective_verdict(resolution, *rest, **more)
+        return found if isinstance(resolution, Resolved) else replace(found, active=False, may_begin=True)
 
     patch.setattr(deciding, "effective_verdict", forget)
 
@@ -63,8 +63,8 @@ def unresolved_is_inactive(patch: pytest.MonkeyPatch) -> None:
 def _wanted_as_if(patch: pytest.MonkeyPatch, **spec: Any) -> None:
     want = deciding._want
 
-    def ignore(s: Snapshot, belief: EffectiveVerdict) -> Any:
-        return want(replace(s, spec=replace(s.spec, **spec)), belief)
+    def ignore(s: Snapshot, verdict: EffectiveVerdict) -> Any:
+        return want(replace(s, spec=replace(s.spec, **spec)), verdict)
 
     patch.setattr(deciding, "_want", ignore)
 
@@ -102,9 +102,9 @@ def children_are_not_marked(patch: pytest.MonkeyPatch) -> None:
 
 
 def machines_are_made_twice(patch: pytest.MonkeyPatch) -> None:
-    create = act.Actor._create
+    create = act.StepRunner._create
 
-    async def twice(self: act.Actor, s: Snapshot, obj: Object, step: Any, machines: Resource, *rest: Any) -> None:
+    async def twice(self: act.StepRunner, s: Snapshot, obj: Object, step: Any, machines: Resource, *rest: Any) -> None:
         await create(self, s, obj, step, machines, *rest)
         body = children.build_machine(obj.decode(), machines.version)
         body["metadata"]["name"] += "-again"
@@ -112,7 +112,7 @@ def machines_are_made_twice(patch: pytest.MonkeyPatch) -> None:
         body["metadata"]["annotations"][names.ANNOTATION_PAUSED] = "true"
         await self._client.create(machines, body)
 
-    patch.setattr(act.Actor, "_create", twice)
+    patch.setattr(act.StepRunner, "_create", twice)
 
 
 def finalizer_is_left_out(patch: pytest.MonkeyPatch) -> None:
@@ -230,7 +230,7 @@ def kill_switch_is_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def timers_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Reporter, "_seconds_to", lambda *_: None)
+    patch.setattr(MachineStatusWriter, "_seconds_to", lambda *_: None)
 
 
 def _status(patch: pytest.MonkeyPatch, change: Callable[[Snapshot, dict[str, Any]], None]) -> None:
@@ -270,7 +270,7 @@ def status_is_always_written(patch: pytest.MonkeyPatch) -> None:
 
 def status_has_a_clock(patch: pytest.MonkeyPatch) -> None:
     _status(patch, lambda s, status: status.update(message=f"looked at {s.now:%H:%M}"))
-    patch.setattr(Reporter, "_seconds_to", lambda *_: 60.0)
+    patch.setattr(MachineStatusWriter, "_seconds_to", lambda *_: 60.0)
 
 
 MUTANTS: tuple[tuple[Mutant, Invariant, int], ...] = (

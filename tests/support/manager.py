@@ -18,7 +18,7 @@ from typing import Any
 
 from controlplane import ControlPlane
 from fivespot.cli.options import CONTROLLERS, ManagerOptions
-from fivespot.cli.process import assemble
+from fivespot.cli.process import assemble, machine_settings
 from fivespot.controllers.scheduledmachine import Timings
 from fivespot.runtime.client import WATCH_LIMITS, Limits, connect
 from fivespot.runtime.clock import SystemClock, ThreadOffload, system_random
@@ -63,8 +63,9 @@ async def _run(
         kubeconfig=kubeconfig, context=None, user_agent="fivespot/test", clock=clock, rng=rng, offload=offload
     )
     try:
+        options = _options(namespaces, changes)
         manager = assemble(
-            _options(namespaces, changes),
+            options,
             connection,
             clock=clock,
             rng=rng,
@@ -74,7 +75,8 @@ async def _run(
         for kind, place in CONTROLLERS.items():
             module, _, factory = place.partition(":")
             build = getattr(import_module(module), factory)
-            manager.add(partial(build, timings=timings) if kind == "scheduledmachine" else build)
+            settings = machine_settings(options)
+            manager.add(partial(build, timings=timings, settings=settings) if kind == "scheduledmachine" else build)
         running = asyncio.create_task(manager.run(stop))
         while not running.done() and not (manager.controllers and all(c.ready for c in manager.controllers)):
             await asyncio.sleep(0.02)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from fivespot.providers.sdk import Note, Verdict
+from fivespot.providers.sdk import EventNote, Verdict
 from fivespot.runtime.errors import ConfigError, FivespotError
 from fivespot.runtime.objects import rfc3339
 
@@ -76,7 +76,7 @@ class Forecast:
         self._decide = decide
         self._limit = limit
         self._decisions = 0
-        self._notes: dict[str, Note] = {}
+        self._notes: dict[str, EventNote] = {}
         first = self._ask(start)
         self.initial = first.active
         self._changes: list[Transition] = []
@@ -91,7 +91,7 @@ class Forecast:
         return self._first_reason
 
     @property
-    def notes(self) -> tuple[Note, ...]:
+    def notes(self) -> tuple[EventNote, ...]:
         """What the provider had to tell at the instants asked for, each once, in that order."""
         return tuple(self._notes.values())
 

@@ -12,7 +12,7 @@ from fivespot.cli.timeline.documents import unknown_fields
 from fivespot.cli.timeline.forecast import LIMIT, DecisionFailed, Forecast, Period
 from fivespot.cli.timeline.schedules import Schedule, find
 from fivespot.contract import Display, Reference, Resolution, Resolved, Unresolved
-from fivespot.providers.sdk import Context, Note, Provider, Remembered, Verdict, fold
+from fivespot.providers.sdk import Context, EventNote, Provider, Remembered, Verdict, fold
 from fivespot.providers.sdk.decider import Decider, Prepared, Trouble
 from fivespot.providers.sdk.override_spec import read_memory
 from fivespot.runtime.errors import ConfigError
@@ -111,7 +111,7 @@ class Simulation:
         self._courses[schedule.identity] = course
         return course
 
-    def notes(self, schedule: Schedule, period: Period) -> list[Note]:
+    def notes(self, schedule: Schedule, period: Period) -> list[EventNote]:
         """What the provider has to tell of a period besides the changes, each once.
 
         Notes may look back for a day, and controllers look at each schedule twice a day, so this does as well.

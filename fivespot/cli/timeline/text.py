@@ -13,7 +13,7 @@ import click
 from fivespot.cli.timeline.days import Day, days_of, total
 from fivespot.cli.timeline.forecast import Forecast, Period
 from fivespot.cli.timeline.formats import change_text, length, moment, share, span_text
-from fivespot.providers.sdk import Note
+from fivespot.providers.sdk import EventNote
 from fivespot.schedule import Zone
 
 __all__ = ["ASCII", "UNICODE", "Marks", "render"]
@@ -45,7 +45,7 @@ ASCII: Final = Marks("#", "+", ".", "-")
 
 
 def render(
-    title: str, course: Forecast, period: Period, zone: Zone, *, notes: Iterable[Note] = (), marks: Marks = UNICODE
+    title: str, course: Forecast, period: Period, zone: Zone, *, notes: Iterable[EventNote] = (), marks: Marks = UNICODE
 ) -> str:
     """The table, with styles for a terminal; strip them for anything else."""
     intervals = course.intervals(period)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from fivespot.api import ConditionType, Phase, Reason
-from fivespot.cli.why.judge import Judgement
+from fivespot.cli.why.judge import Evaluated
 from fivespot.cli.why.live import Unread
 from fivespot.cli.why.remedies import Remedy, remedies
 from fivespot.contract import PROVIDER_UNREADABLE, Unreadable, Unresolved, clean
@@ -121,14 +121,14 @@ class Explanation:
     at: datetime
 
 
-def explain(j: Judgement) -> Explanation:
+def explain(j: Evaluated) -> Explanation:
     """The reasoning behind a judgement."""
     s, plan = j.snapshot, j.plan
     ready, scheduled = _said(j.status, ConditionType.READY), _said(j.status, ConditionType.SCHEDULED)
     schedule = _schedule(j)
     settled = _settled(j, ready)
     doubt = settled is Settled.CANNOT_TELL
-    told = plan.report and not j.unanswered
+    told = not plan.quiet and not j.unanswered
     message = plan.message if told else (j.unanswered or _unreadable(s) or plan.why_waiting)
     machine = s.machine
     return Explanation(
@@ -136,7 +136,7 @@ def explain(j: Judgement) -> Explanation:
         settled=settled,
         headline=clean(_headline(j, settled, message), _TEXT),
         up=None
-        if doubt and _by_schedule(plan.want) and isinstance(s.world.reading, Unreadable)
+        if doubt and _by_schedule(plan.want) and isinstance(s.world.resolution, Unreadable)
         else not plan.want.down,
         decided_by="Deletion" if s.head.deleting else plan.want.value,
         because="the ScheduledMachine is being deleted" if s.head.deleting else scheduled.message,
@@ -157,10 +157,10 @@ def explain(j: Judgement) -> Explanation:
     )
 
 
-def _settled(j: Judgement, ready: Said) -> Settled:
+def _settled(j: Evaluated, ready: Said) -> Settled:
     s, plan = j.snapshot, j.plan
-    unsure = isinstance(s.world.reading, Unreadable) and _by_schedule(plan.want) and not s.head.deleting
-    if j.unanswered or not plan.report or unsure:
+    unsure = isinstance(s.world.resolution, Unreadable) and _by_schedule(plan.want) and not s.head.deleting
+    if j.unanswered or plan.quiet or unsure:
         return Settled.CANNOT_TELL
     if s.head.deleting:
         return Settled.NOT_AS_WANTED
@@ -171,11 +171,11 @@ def _by_schedule(want: Want) -> bool:
     return want in (Want.ACTIVE, Want.INACTIVE)
 
 
-def _headline(j: Judgement, settled: Settled, message: str) -> str:
+def _headline(j: Evaluated, settled: Settled, message: str) -> str:
     s, plan = j.snapshot, j.plan
     name = f"{s.head.namespace}/{s.head.name}"
     wanted = "down" if plan.want.down else "up"
-    reading = s.world.reading
+    resolution = s.world.resolution
     if settled is Settled.CANNOT_TELL:
         return f"cannot tell whether {name} is as wanted: {message or _unreadable(s)}"
     if settled is Settled.AS_WANTED:
@@ -185,11 +185,11 @@ def _headline(j: Judgement, settled: Settled, message: str) -> str:
         return f"{name} is being deleted: {message}"
     if plan.stalled:
         return f"{name} is stuck on the way {wanted}: {message}"
-    if isinstance(reading, Unresolved) and _by_schedule(plan.want):
-        held = f"the last verdict is held ({wanted})" if plan.belief.known else "there never was a verdict"
-        return f"{name} is {_where(s)}, and its schedule gives no verdict; {held}: {reading.message}"
-    if isinstance(reading, Unresolved):
-        return f"{name} is {_where(s)} whatever its schedule says, which gives no verdict: {reading.message}"
+    if isinstance(resolution, Unresolved) and _by_schedule(plan.want):
+        held = f"the last verdict is held ({wanted})" if plan.verdict.known else "there never was a verdict"
+        return f"{name} is {_where(s)}, and its schedule gives no verdict; {held}: {resolution.message}"
+    if isinstance(resolution, Unresolved):
+        return f"{name} is {_where(s)} whatever its schedule says, which gives no verdict: {resolution.message}"
     if plan.steps:
         return f"{name} is on the way {wanted}: now to {', '.join(_step(s, step) for step in plan.steps)}"
     return f"{name} is on the way {wanted}: {message}"
@@ -205,26 +205,26 @@ def _where(s: Snapshot) -> str:
 
 
 def _unreadable(s: Snapshot) -> str:
-    reading = s.world.reading
-    return reading.why if isinstance(reading, Unreadable) else ""
+    resolution = s.world.resolution
+    return resolution.why if isinstance(resolution, Unreadable) else ""
 
 
 # Parts ----------------------------------------------------------------------------------------------------------------
 
 
-def _schedule(j: Judgement) -> ScheduleFacts:
-    reading = j.snapshot.world.reading
+def _schedule(j: Evaluated) -> ScheduleFacts:
+    resolution = j.snapshot.world.resolution
     name = str(j.snapshot.spec.schedule)
-    if isinstance(reading, Unreadable):
-        return ScheduleFacts(name, None, None, PROVIDER_UNREADABLE, clean(reading.why, _TEXT), None, None)
-    display = reading.display
+    if isinstance(resolution, Unreadable):
+        return ScheduleFacts(name, None, None, PROVIDER_UNREADABLE, clean(resolution.why, _TEXT), None, None)
+    display = resolution.display
     since = read_instant(display.last_transition_time)
-    if isinstance(reading, Unresolved):
-        return ScheduleFacts(name, False, None, reading.reason, clean(reading.message, _TEXT), since, None)
-    return ScheduleFacts(name, True, reading.active, display.reason, display.message, since, j.announced)
+    if isinstance(resolution, Unresolved):
+        return ScheduleFacts(name, False, None, resolution.reason, clean(resolution.message, _TEXT), since, None)
+    return ScheduleFacts(name, True, resolution.active, display.reason, display.message, since, j.announced)
 
 
-def _precedence(j: Judgement, schedule: ScheduleFacts) -> Iterator[Rung]:
+def _precedence(j: Evaluated, schedule: ScheduleFacts) -> Iterator[Rung]:
     s, want = j.snapshot, j.plan.want
     deleting = s.head.deleting
     if deleting:
@@ -239,8 +239,8 @@ def _precedence(j: Judgement, schedule: ScheduleFacts) -> Iterator[Rung]:
         state = "active" if schedule.active else "not active"
     elif schedule.resolved is None:
         state = "not read"
-    elif j.plan.belief.known:
-        state = f"no verdict; held: {'active' if j.plan.belief.active else 'not active'}"
+    elif j.plan.verdict.known:
+        state = f"no verdict; held: {'active' if j.plan.verdict.active else 'not active'}"
     else:
         state = "no verdict, and never was one: not active"
     yield Rung(schedule.name, state, not deleting and _by_schedule(want))
@@ -262,7 +262,7 @@ def _step(s: Snapshot, step: Step) -> str:
             return f"let go of ScheduledMachine {s.head.name}"
 
 
-def _next(j: Judgement, schedule: ScheduleFacts) -> Iterator[Next]:
+def _next(j: Evaluated, schedule: ScheduleFacts) -> Iterator[Next]:
     s, plan = j.snapshot, j.plan
     if plan.next_cleanup is not None:
         yield Next(plan.next_cleanup, "the grace period ends: the machine is drained and deleted")
@@ -280,7 +280,7 @@ def _next(j: Judgement, schedule: ScheduleFacts) -> Iterator[Next]:
         yield from _by_the_schedule(j, schedule)
 
 
-def _by_the_schedule(j: Judgement, schedule: ScheduleFacts) -> Iterator[Next]:
+def _by_the_schedule(j: Evaluated, schedule: ScheduleFacts) -> Iterator[Next]:
     s, plan = j.snapshot, j.plan
     if schedule.resolved is False:
         yield Next(None, "looked at again on every change, and every minute")
@@ -297,18 +297,18 @@ def _by_the_schedule(j: Judgement, schedule: ScheduleFacts) -> Iterator[Next]:
         yield Next(at, f"{schedule.name} begins: the machine is created")
 
 
-def _reported(j: Judgement, ready: Said, settled: Settled) -> Said | None:
+def _reported(j: Evaluated, ready: Said, settled: Settled) -> Said | None:
     """What the controller last said, where it differs from what it would say now, or where that is not known."""
-    s, stored = j.snapshot, j.snapshot.memory.raw
-    if not s.memory.phase:
+    s, stored = j.snapshot, j.snapshot.stored.raw
+    if not s.stored.phase:
         return Said("", "", "", "no controller has reported on it yet")
     before = _said(stored, ConditionType.READY)
-    same = s.memory.phase == j.plan.phase.value and (before.status, before.reason) == (ready.status, ready.reason)
+    same = s.stored.phase == j.plan.phase.value and (before.status, before.reason) == (ready.status, ready.reason)
     if same and settled is not Settled.CANNOT_TELL:
         return None
     message = stored.get("message")
     shown = clean(message, _TEXT) if isinstance(message, str) else ""
-    return Said(clean(s.memory.phase, 64), before.status, before.reason, shown or before.message, before.since)
+    return Said(clean(s.stored.phase, 64), before.status, before.reason, shown or before.message, before.since)
 
 
 def _also(status: Mapping[str, Any]) -> Iterator[Said]:

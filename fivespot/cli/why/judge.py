@@ -13,14 +13,14 @@ from fivespot.api import Phase, Reason, names
 from fivespot.cli.why.live import LiveKinds, LiveReaders, ReadRefused, Unread
 from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.instants import read_instant
-from fivespot.controllers.scheduledmachine.live_lookup import Searcher
+from fivespot.controllers.scheduledmachine.live_lookup import LiveLookup
 from fivespot.controllers.scheduledmachine.observe import CLUSTER_KIND, MACHINE_KIND, Observer
-from fivespot.controllers.scheduledmachine.plan import Ask, DeleteMachine, Plan, Want
+from fivespot.controllers.scheduledmachine.plan import DeleteMachine, Plan, Question, Want
 from fivespot.controllers.scheduledmachine.snapshot import Refusal, Snapshot, World
 from fivespot.controllers.scheduledmachine.sources import SCHEDULED_MACHINES
 from fivespot.controllers.scheduledmachine.spec import SpecView, read_spec
 from fivespot.controllers.scheduledmachine.status import build_status
-from fivespot.controllers.scheduledmachine.stored_status import StatusMemory, read_memory
+from fivespot.controllers.scheduledmachine.stored_status import StoredStatus, read_stored_status
 from fivespot.controllers.scheduledmachine.timings import Timings
 from fivespot.runtime.cache import KindState
 from fivespot.runtime.client import Client
@@ -28,7 +28,7 @@ from fivespot.runtime.clock import Clock
 from fivespot.runtime.errors import ConfigError, ConflictError, ForbiddenError, NotFoundError
 from fivespot.runtime.objects import GroupKind, Head, Key, Object, find_condition
 
-__all__ = ["REQUEST", "Judgement", "judge"]
+__all__ = ["REQUEST", "Evaluated", "judge"]
 
 _ROUNDS: Final = 8
 """Looks at the world before it counts as one that does not hold still: definitions, the Machine, what it names."""
@@ -39,7 +39,7 @@ _TRIED: Final = (Reason.MACHINE_CREATION_FAILED, Reason.MACHINE_DELETION_FAILED,
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Evaluated:
     """What the controller would decide now, and what it stood on.
 
     :param body: the ScheduledMachine as stored; it holds the embedded specs, so nothing of its spec may be shown.
@@ -69,7 +69,7 @@ class Judgement:
         return read_instant(status.get("nextTransitionTime")) if isinstance(status, Mapping) else None
 
 
-async def judge(client: Client, clock: Clock, key: Key, *, capi_version: str | None = None) -> Judgement:
+async def judge(client: Client, clock: Clock, key: Key, *, capi_version: str | None = None) -> Evaluated:
     """Read the world of one ScheduledMachine and decide.
 
     :raises ConfigError: there is no such ScheduledMachine, or it may not be read.
@@ -112,12 +112,12 @@ class _Judge:
         self._own = LiveReaders(metadata_only=False)
         self._observer = Observer(self._kinds, self._providers, self._children, capi_version=capi_version)
 
-    async def judge(self) -> Judgement:
-        spec, memory = read_spec(self._body), read_memory(self._body)
-        snapshot = self._snapshot(self._obj.head, spec, memory, await self._look(self._obj.head, spec, memory))
+    async def judge(self) -> Evaluated:
+        spec, stored = read_spec(self._body), read_stored_status(self._body)
+        snapshot = self._snapshot(self._obj.head, spec, stored, await self._look(self._obj.head, spec, stored))
         snapshot, plan, unanswered = await self._decide(snapshot)
         plan, remembered = self._as_remembered(snapshot, plan)
-        return Judgement(
+        return Evaluated(
             snapshot=snapshot,
             plan=plan,
             status=build_status(snapshot, plan),
@@ -129,10 +129,10 @@ class _Judge:
             remembered=remembered,
         )
 
-    async def _look(self, head: Head, spec: SpecView, memory: StatusMemory) -> World:
+    async def _look(self, head: Head, spec: SpecView, stored: StoredStatus) -> World:
         for _ in range(_ROUNDS):
             self._open_own()
-            world = self._observer.look(head, spec, memory)
+            world = self._observer.look(head, spec, stored)
             unfinished = [objects for r in (self._providers, self._children, self._own) for objects in r.unfinished]
             if not unfinished and not self._kinds.unfinished:
                 return world
@@ -149,28 +149,28 @@ class _Judge:
         if isinstance(clusters, KindState) and clusters.usable:
             self._observer.clusters = self._own.open(CLUSTER_KIND, clusters).informer
 
-    def _snapshot(self, head: Head, spec: SpecView, memory: StatusMemory, world: World) -> Snapshot:
+    def _snapshot(self, head: Head, spec: SpecView, stored: StoredStatus, world: World) -> Snapshot:
         snapshot = Snapshot(
             now=self._clock.now(),
             monotonic=self._clock.monotonic(),
             head=head,
             spec=spec,
-            memory=memory,
+            stored=stored,
             world=world,
             timings=Timings(),
         )
         # The controller has not seen it yet: then it was never given a finalizer, and nothing was made for it.
-        unseen = not head.deleting and names.FINALIZER not in head.finalizers and not memory.phase
+        unseen = not head.deleting and names.FINALIZER not in head.finalizers and not stored.phase
         return replace(snapshot, fresh=unseen and not snapshot.paused)
 
     async def _decide(self, snapshot: Snapshot) -> tuple[Snapshot, Plan, str]:
-        searcher = Searcher(self._client, self._kinds)
+        lookup = LiveLookup(self._client, self._kinds)
         plan = decide(snapshot)
         for _ in range(_ROUNDS):
             if plan.ask is None:
                 return snapshot, plan, ""
             try:
-                snapshot = await searcher.answer(plan.ask, snapshot, self._machines(snapshot))
+                snapshot = await lookup.answer(plan.ask, snapshot, self._machines(snapshot))
             except ConflictError as error:
                 if not self._kinds.unfinished:
                     return snapshot, plan, error.message
@@ -188,18 +188,18 @@ class _Judge:
 
     def _as_remembered(self, s: Snapshot, plan: Plan) -> tuple[Plan, bool]:
         """What the controller's memory adds: a refusal that it will not try again at once, and the administrator's
-        brake. The process that remembers is another one, but it has told both in status."""
-        told = _told(s.memory)
+        brake. The process that is_our_status is another one, but it has told both in status."""
+        told = _told(s.stored)
         if not plan.steps or told is None:
             return plan, False
         reason, message, stalled = told
         deletes = any(isinstance(step, DeleteMachine) for step in plan.steps)
         if reason == Reason.DELETION_RATE_LIMITED and deletes and plan.want in (Want.INACTIVE, Want.DISABLED):
             return decide(replace(s, deletion_wait=1.0)), True
-        current = s.memory.raw.get("observedGeneration") == s.head.generation
+        current = s.stored.raw.get("observedGeneration") == s.head.generation
         # What only observing found is found anew; what the server said to a request is remembered.
         by_server = reason == Reason.NODE_TAINTS_UNSUPPORTED or REQUEST.match(message) is not None
-        if reason not in _TRIED or not by_server or s.memory.phase != Phase.ERROR or not current:
+        if reason not in _TRIED or not by_server or s.stored.phase != Phase.ERROR or not current:
             return plan, False
         due = s.monotonic + s.timings.refusal_cap
         refusal = Refusal(fingerprint="", attempt=1, due=due, reason=reason, message=message, stalled=stalled)
@@ -218,14 +218,14 @@ class _Judge:
 
 
 _QUESTIONS: Final = {
-    Ask.MACHINE_GONE: "whether the Machine that status or a leftover names is gone",
-    Ask.SWEEP: "whether anything is left of an earlier machine",
+    Question.MACHINE_GONE: "whether the Machine that status or a leftover names is gone",
+    Question.LEFTOVERS: "whether anything is left of an earlier machine",
 }
 
 
-def _told(memory: StatusMemory) -> tuple[str, str, bool] | None:
+def _told(stored: StoredStatus) -> tuple[str, str, bool] | None:
     """The reason of what is in the way, as status tells it, and whether only a person can help."""
-    conditions = memory.raw.get("conditions")
+    conditions = stored.raw.get("conditions")
     for type_ in ("Stalled", "Reconciling"):
         found = find_condition(conditions, type_)
         if found is not None and found.get("status") == "True":

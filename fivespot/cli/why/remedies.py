@@ -9,7 +9,7 @@ from typing import Final
 
 from fivespot.api import Phase, Reason, names
 from fivespot.cli.options import CONTROLLERS
-from fivespot.cli.why.judge import REQUEST, Judgement
+from fivespot.cli.why.judge import REQUEST, Evaluated
 from fivespot.cli.why.live import Unread
 from fivespot.contract import (
     PROVIDER_CRD_NOT_INSTALLED,
@@ -43,7 +43,7 @@ class Remedy:
     command: str
 
 
-def remedies(j: Judgement) -> Iterator[Remedy]:
+def remedies(j: Evaluated) -> Iterator[Remedy]:
     """The remedies of a judgement, the most important first. Commands carry names only."""
     yield from _rights(j)
     yield from _decisions(j)
@@ -60,13 +60,13 @@ def right_to_read(unread: Unread) -> str:
     return f"kubectl auth can-i {unread.verb} {unread.resource}{where}"
 
 
-def _rights(j: Judgement) -> Iterator[Remedy]:
+def _rights(j: Evaluated) -> Iterator[Remedy]:
     for unread in j.unread:
         if unread.denied and not unread.instead:
             yield Remedy(f"you may not read {unread.resource} {unread.key}", right_to_read(unread))
 
 
-def _decisions(j: Judgement) -> Iterator[Remedy]:
+def _decisions(j: Evaluated) -> Iterator[Remedy]:
     """What a person decided, and can take back."""
     s = j.snapshot
     if s.head.deleting:
@@ -77,7 +77,7 @@ def _decisions(j: Judgement) -> Iterator[Remedy]:
         yield Remedy("it is disabled; to let the schedule decide", _patch(j, '{"spec":{"enabled":true}}'))
 
 
-def _pauses(j: Judgement) -> Iterator[Remedy]:
+def _pauses(j: Evaluated) -> Iterator[Remedy]:
     s = j.snapshot
     if not s.paused:
         return
@@ -97,14 +97,14 @@ def _pauses(j: Judgement) -> Iterator[Remedy]:
         )
 
 
-def _schedule(j: Judgement) -> Iterator[Remedy]:
-    s, reading = j.snapshot, j.snapshot.world.reading
+def _schedule(j: Evaluated) -> Iterator[Remedy]:
+    s, resolution = j.snapshot, j.snapshot.world.resolution
     kind, name, namespace = s.spec.schedule.kind, s.spec.schedule.name, s.head.namespace
     resource = _resource(j, GroupKind(names.PROVIDER_GROUP, kind))
     show = f"kubectl -n {namespace} describe {resource} {name}"
-    if isinstance(reading, Unresolved):
+    if isinstance(resolution, Unresolved):
         defined = GroupKind(names.PROVIDER_GROUP, kind) in j.plurals
-        reason = reading.reason
+        reason = resolution.reason
         if reason == PROVIDER_CRD_NOT_INSTALLED and defined:
             yield Remedy("the definition of the kind cannot be used", f"kubectl describe crd {resource}")
         elif reason == PROVIDER_CRD_NOT_INSTALLED and kind.lower() in CONTROLLERS:
@@ -124,7 +124,7 @@ def _schedule(j: Judgement) -> Iterator[Remedy]:
             yield Remedy(f"{kind} {name} is not ready; to see why", show)
         return
     announced = j.announced
-    if isinstance(reading, Resolved) and announced is not None and announced < s.now - _LATE:
+    if isinstance(resolution, Resolved) and announced is not None and announced < s.now - _LATE:
         yield Remedy(
             f"{kind} {name} was to change at {announced:%Y-%m-%dT%H:%M:%SZ} and has not: its controller does not run, "
             "or fails",
@@ -138,7 +138,7 @@ def _provider_controller(kind: str) -> Iterator[Remedy]:
         yield Remedy("to see whether the manager runs", _SEE_MANAGER)
 
 
-def _machine(j: Judgement) -> Iterator[Remedy]:
+def _machine(j: Evaluated) -> Iterator[Remedy]:
     """Cluster, templates, foreign objects, refusals, and a machine that takes its time."""
     s, plan, world = j.snapshot, j.plan, j.snapshot.world
     namespace, name = s.head.namespace, s.head.name
@@ -160,11 +160,11 @@ def _machine(j: Judgement) -> Iterator[Remedy]:
             "its machine was lost; to see what is known of it",
             f"kubectl -n {namespace} events --for {names.KIND}/{name}",
         )
-    if s.machine is not None and plan.report and not plan.settled and not plan.steps and plan.next_cleanup is None:
+    if s.machine is not None and not plan.quiet and not plan.settled and not plan.steps and plan.next_cleanup is None:
         yield Remedy("to see what Cluster API is doing", show)
 
 
-def _in_the_way(j: Judgement) -> Iterator[Remedy]:
+def _in_the_way(j: Evaluated) -> Iterator[Remedy]:
     s, world = j.snapshot, j.snapshot.world
     namespace, name = s.head.namespace, s.head.name
     foreign = [child for child in world.children if not child.ours]
@@ -191,7 +191,7 @@ def _in_the_way(j: Judgement) -> Iterator[Remedy]:
             yield Remedy("to see its definition", f"kubectl get crd {j.plurals[group_kind]} --show-labels")
 
 
-def _refused(j: Judgement) -> Iterator[Remedy]:
+def _refused(j: Evaluated) -> Iterator[Remedy]:
     """By the words that the controller reported with the refusal."""
     s, message = j.snapshot, j.plan.message
     namespace, name = s.head.namespace, s.head.name
@@ -215,12 +215,12 @@ def _refused(j: Judgement) -> Iterator[Remedy]:
         yield Remedy("the server does not take the spec; to correct it", f"kubectl -n {namespace} edit {_OWN} {name}")
 
 
-def _manager(j: Judgement) -> Iterator[Remedy]:
+def _manager(j: Evaluated) -> Iterator[Remedy]:
     """A controller that does not do what follows from the world."""
-    s, stored = j.snapshot, j.snapshot.memory
+    s, stored = j.snapshot, j.snapshot.stored
     ready = find_condition(stored.raw.get("conditions"), "Ready") or {}
-    reading = s.world.reading
-    if ready.get("reason") == PROVIDER_UNREADABLE and isinstance(reading, Resolved):
+    resolution = s.world.resolution
+    if ready.get("reason") == PROVIDER_UNREADABLE and isinstance(resolution, Resolved):
         resource = _resource(j, GroupKind(names.PROVIDER_GROUP, s.spec.schedule.kind))
         yield Remedy(
             "the controller reports that it cannot read the schedule; to check its right",
@@ -231,11 +231,11 @@ def _manager(j: Judgement) -> Iterator[Remedy]:
         yield Remedy("if the manager does not act within seconds, see whether it runs", _SEE_MANAGER)
 
 
-def _patch(j: Judgement, change: str) -> str:
+def _patch(j: Evaluated, change: str) -> str:
     head = j.snapshot.head
     return f"kubectl -n {head.namespace} patch {_OWN} {head.name} --type=merge -p '{change}'"
 
 
-def _resource(j: Judgement, group_kind: GroupKind) -> str:
+def _resource(j: Evaluated, group_kind: GroupKind) -> str:
     """``plural.group``, or the kind where no plural is known; kubectl takes both."""
     return j.plurals.get(group_kind, f"{group_kind.kind.lower()}.{group_kind.group}")

@@ -5,6 +5,7 @@ Reading order: :mod:`.snapshot` (what is known), :mod:`.decide` (what follows), 
 """
 
 from .controller import build
+from .settings import MachineSettings
 from .timings import Timings
 
-__all__ = ["Timings", "build"]
+__all__ = ["MachineSettings", "Timings", "build"]

@@ -27,9 +27,9 @@ from .ownership import child_is_ours, machine_is_ours
 from .plan import CreateChildren, DeleteChildren, DeleteMachine, DropFinalizer, PatchMachine, Plan, Step
 from .redact import conceal
 from .snapshot import Child, Slot, Snapshot
-from .status import Refused
+from .status import RefusedStep
 
-__all__ = ["Actor", "Outcome"]
+__all__ = ["StepResults", "StepRunner"]
 
 _FIELDS = {Slot.BOOTSTRAP: "bootstrapSpec", Slot.INFRASTRUCTURE: "infrastructureSpec"}
 _TAINTS_REMEDY = (
@@ -39,7 +39,7 @@ _TAINTS_REMEDY = (
 
 
 @dataclass(slots=True)
-class Outcome:
+class StepResults:
     """What came of the steps.
 
     :param refused: the step that the server would not do; the steps after it were not tried.
@@ -50,13 +50,13 @@ class Outcome:
 
     machine: MachineView | None = None
     children: dict[Slot, Child] = field(default_factory=dict)
-    refused: Refused | None = None
+    refused: RefusedStep | None = None
     vanished: bool = True
     let_go: bool = False
     taints_lost: str = ""
 
 
-class Actor:
+class StepRunner:
     """Performs steps with a client.
 
     :param machines: the Machine resource of a snapshot's Cluster API version.
@@ -68,13 +68,13 @@ class Actor:
 
     async def act(
         self, s: Snapshot, obj: Object, plan: Plan, machines: Resource | None, templates: Mapping[Slot, Resource]
-    ) -> Outcome:
+    ) -> StepResults:
         """Carry out the steps in order, and stop at the first that is refused.
 
         :raises ConflictError: the world has moved on; the key must run again on fresh caches.
         :raises ApiError, TransportError: a passing trouble, worth another try.
         """
-        outcome = Outcome()
+        outcome = StepResults()
         for step in plan.steps:
             await self._step(s, obj, step, machines, templates, outcome)
             if outcome.refused is not None:
@@ -88,7 +88,7 @@ class Actor:
         step: Step,
         machines: Resource | None,
         templates: Mapping[Slot, Resource],
-        outcome: Outcome,
+        outcome: StepResults,
     ) -> None:
         match step:
             case CreateChildren() if machines is not None:
@@ -116,7 +116,7 @@ class Actor:
         step: CreateChildren,
         machines: Resource,
         templates: Mapping[Slot, Resource],
-        outcome: Outcome,
+        outcome: StepResults,
     ) -> None:
         body = obj.decode()
         wanted = build_machine(body, machines.version)
@@ -140,28 +140,28 @@ class Actor:
         if step.rehearse and _taints(created.decode()) != _taints(wanted):
             # B2.7: a machine without its taints must not take work, so it goes at once.
             outcome.taints_lost = created.head.uid
-            outcome.refused = Refused(Reason.NODE_TAINTS_UNSUPPORTED, _TAINTS_REMEDY, stalled=True)
+            outcome.refused = RefusedStep(Reason.NODE_TAINTS_UNSUPPORTED, _TAINTS_REMEDY, stalled=True)
             undone = await self._delete(machines, created.head.name, created.head.uid, s, outcome)
             outcome.refused = undone or outcome.refused
             return
         outcome.machine = read_machine(created)
 
-    async def _rehearse(self, machines: Resource, wanted: Mapping[str, Any]) -> Refused | None:
+    async def _rehearse(self, machines: Resource, wanted: Mapping[str, Any]) -> RefusedStep | None:
         try:
             answer = await self._client.create(machines, wanted, dry_run=True)
         except InvalidError as error:
             if any("taints" in cause.field for cause in error.causes) or "spec.taints" in error.message:
-                return Refused(Reason.NODE_TAINTS_UNSUPPORTED, f"{_TAINTS_REMEDY} ({error.message})", stalled=True)
+                return RefusedStep(Reason.NODE_TAINTS_UNSUPPORTED, f"{_TAINTS_REMEDY} ({error.message})", stalled=True)
             return _refusal(error, Reason.MACHINE_CREATION_FAILED)
         except (ForbiddenError, BadRequestError, NotFoundError) as error:
             return _refusal(error, Reason.MACHINE_CREATION_FAILED)
         if _taints(answer.decode()) != _taints(wanted):
-            return Refused(Reason.NODE_TAINTS_UNSUPPORTED, _TAINTS_REMEDY, stalled=True)
+            return RefusedStep(Reason.NODE_TAINTS_UNSUPPORTED, _TAINTS_REMEDY, stalled=True)
         return None
 
     async def _create_child(
-        self, s: Snapshot, resource: Resource, body: Mapping[str, Any], slot: Slot, outcome: Outcome
-    ) -> Refused | None:
+        self, s: Snapshot, resource: Resource, body: Mapping[str, Any], slot: Slot, outcome: StepResults
+    ) -> RefusedStep | None:
         embedded = build_embedded(body, _FIELDS[slot])
         try:
             created = await self._client.create(resource, embedded)
@@ -175,7 +175,7 @@ class Actor:
         outcome.children[slot] = Child(slot, resource, created.head, ours=True)
         return None
 
-    async def _taken(self, s: Snapshot, resource: Resource, error: AlreadyExistsError) -> Refused:
+    async def _taken(self, s: Snapshot, resource: Resource, error: AlreadyExistsError) -> RefusedStep:
         """Whose object has the name: ours means that a cache was behind, and the key runs again."""
         key = Key(s.head.namespace, s.head.name)
         try:
@@ -192,9 +192,9 @@ class Actor:
             raise error
         remedy = "delete it, or create the ScheduledMachine under another name"
         message = f"{resource.kind} {key} exists and is not ours: {remedy}"
-        return Refused(Reason.MACHINE_CREATION_FAILED, message, stalled=True)
+        return RefusedStep(Reason.MACHINE_CREATION_FAILED, message, stalled=True)
 
-    async def _patch(self, s: Snapshot, step: PatchMachine, machines: Resource, outcome: Outcome) -> None:
+    async def _patch(self, s: Snapshot, step: PatchMachine, machines: Resource, outcome: StepResults) -> None:
         metadata: dict[str, Any] = {}
         change: dict[str, Any] = {}
         annotations = dict(step.annotations)
@@ -219,8 +219,8 @@ class Actor:
             outcome.refused = _refusal(error, reason)
 
     async def _delete(
-        self, resource: Resource, name: str, uid: str, s: Snapshot, outcome: Outcome, *, version: int | None = None
-    ) -> Refused | None:
+        self, resource: Resource, name: str, uid: str, s: Snapshot, outcome: StepResults, *, version: int | None = None
+    ) -> RefusedStep | None:
         try:
             left = await self._client.delete(
                 resource, Key(s.head.namespace, name), uid=uid, version=version, propagation=Propagation.BACKGROUND
@@ -234,7 +234,7 @@ class Actor:
         return None
 
 
-async def _together(requests: Iterable[Coroutine[Any, Any, Refused | None]]) -> Refused | None:
+async def _together(requests: Iterable[Coroutine[Any, Any, RefusedStep | None]]) -> RefusedStep | None:
     """Wait for all, so that none is left under way, and raise the first error, if any.
 
     Of several refusals the answer is the first in the order of the requests: told in turns, they would look like a
@@ -244,10 +244,10 @@ async def _together(requests: Iterable[Coroutine[Any, Any, Refused | None]]) -> 
     for result in results:
         if isinstance(result, BaseException):
             raise result
-    return next((result for result in results if isinstance(result, Refused)), None)
+    return next((result for result in results if isinstance(result, RefusedStep)), None)
 
 
-def _refusal(error: ApiError, reason: str, message: str | None = None) -> Refused:
+def _refusal(error: ApiError, reason: str, message: str | None = None) -> RefusedStep:
     """B4.1: what only a person can change is stalled; a quota or a namespace that ends may pass.
 
     :param message: what to say instead of the server's words.
@@ -256,7 +256,7 @@ def _refusal(error: ApiError, reason: str, message: str | None = None) -> Refuse
     passing = isinstance(error, ForbiddenError) and (
         "exceeded quota" in error.message or any(cause.reason == "NamespaceTerminating" for cause in error.causes)
     )
-    return Refused(reason, f"{words}; {_remedy(error)}", stalled=not passing)
+    return RefusedStep(reason, f"{words}; {_remedy(error)}", stalled=not passing)
 
 
 def _remedy(error: ApiError) -> str:

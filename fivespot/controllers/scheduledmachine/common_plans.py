@@ -9,48 +9,58 @@ from fivespot.api import Phase, Reason
 from fivespot.contract import EffectiveVerdict
 
 from .cluster_api import Known
-from .plan import Ask, Plan, Want
+from .plan import Plan, Question, Want
 from .snapshot import Child, Slot, Snapshot
-from .stored_status import StatusMemory
+from .stored_status import StoredStatus
 
-__all__ = ["ask", "child_in", "error", "invalid", "known_refusal", "remembers", "sweep_needed", "unreadable", "waiting"]
+__all__ = [
+    "ask",
+    "child_in",
+    "error",
+    "invalid",
+    "is_our_status",
+    "known_refusal",
+    "search_needed",
+    "unreadable",
+    "waiting",
+]
 
 
-def waiting(s: Snapshot, belief: EffectiveVerdict, want: Want, why: str) -> Plan:
+def waiting(s: Snapshot, verdict: EffectiveVerdict, want: Want, why: str) -> Plan:
     """Nothing is done or said until a cache can tell; the key runs again when it can."""
     return Plan(
         want,
-        belief,
+        verdict,
         Phase.PENDING,
         Reason.AWAITING_SCHEDULE,
         "",
-        report=False,
+        quiet=True,
         machine=s.machine,
-        shutdown_requested=s.memory.shutdown_requested,
-        replaced=s.memory.replaced,
+        shutdown_requested=s.stored.shutdown_requested,
+        replaced=s.stored.replaced,
         recheck=True,
         why_waiting=why,
     )
 
 
-def ask(s: Snapshot, belief: EffectiveVerdict, want: Want, question: Ask) -> Plan:
+def ask(s: Snapshot, verdict: EffectiveVerdict, want: Want, question: Question) -> Plan:
     """The decision needs the API server's own word first."""
     return Plan(
         want,
-        belief,
+        verdict,
         Phase.PENDING,
         Reason.AWAITING_SCHEDULE,
         "",
-        report=False,
+        quiet=True,
         ask=question,
-        replaced=s.memory.replaced,
+        replaced=s.stored.replaced,
         why_waiting=question.value,
     )
 
 
 def error(
     s: Snapshot,
-    belief: EffectiveVerdict,
+    verdict: EffectiveVerdict,
     want: Want,
     reason: str,
     message: str,
@@ -63,7 +73,7 @@ def error(
     unfinished = s.machine is not None or bool(s.ours) or s.world.machine_known is Known.UNKNOWN
     return Plan(
         want,
-        belief,
+        verdict,
         Phase.ERROR,
         reason,
         message,
@@ -71,18 +81,18 @@ def error(
         machine=s.machine,
         bootstrap=child_in(s, Slot.BOOTSTRAP),
         infrastructure=child_in(s, Slot.INFRASTRUCTURE),
-        shutdown_requested=s.memory.shutdown_requested if unfinished else None,
-        replaced=s.memory.replaced,
+        shutdown_requested=s.stored.shutdown_requested if unfinished else None,
+        replaced=s.stored.replaced,
         wake=s.now + timedelta(seconds=seconds),
     )
 
 
-def invalid(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan | None:
+def invalid(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan | None:
     """B1.17: the error of a ScheduledMachine that no machine could be made from; None when one can."""
     if s.spec.bootstrap is not None and s.spec.infrastructure is not None and not s.spec.problems:
         return None
     problems = "; ".join(s.spec.problems[:3]) or "bootstrapSpec or infrastructureSpec names no kind"
-    return error(s, belief, want, Reason.REFERENCES_INVALID, problems, stalled=True)
+    return error(s, verdict, want, Reason.REFERENCES_INVALID, problems, stalled=True)
 
 
 def unreadable(s: Snapshot, plan: Plan) -> Plan:
@@ -92,7 +102,7 @@ def unreadable(s: Snapshot, plan: Plan) -> Plan:
         reason=Reason.AWAITING_SCHEDULE,
         message="waiting for the schedule to become readable",
         steps=(),
-        report=s.unreadable_for >= s.timings.unreadable_report,
+        quiet=s.unreadable_for < s.timings.unreadable_limit,
         why_waiting="the schedule is not readable",
     )
 
@@ -104,14 +114,14 @@ def child_in(s: Snapshot, slot: Slot) -> Child | None:
     return min(candidates, key=lambda child: child.group_kind in templates, default=None)
 
 
-def known_refusal(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan | None:
+def known_refusal(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan | None:
     """The error of a refused step that is not due for another try."""
     refusal = s.refusal
     if refusal is None or s.monotonic >= refusal.due:
         return None
     return error(
         s,
-        belief,
+        verdict,
         want,
         refusal.reason,
         refusal.message,
@@ -120,22 +130,22 @@ def known_refusal(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan | N
     )
 
 
-def sweep_needed(s: Snapshot) -> bool:
+def search_needed(s: Snapshot) -> bool:
     """B2.3: whether only a list by label over every kind can tell what is left of ours.
 
     So it is when status was lost, or was written by the existing 5-Spot, and names no children.
     """
-    memory = s.memory
-    if s.fresh or s.answers.swept or memory.bootstrap is not None or memory.infrastructure is not None:
+    stored = s.stored
+    if s.fresh or s.answers.searched or stored.bootstrap is not None or stored.infrastructure is not None:
         return False
-    return not remembers(memory)
+    return not is_our_status(stored)
 
 
-def remembers(memory: StatusMemory) -> bool:
+def is_our_status(stored: StoredStatus) -> bool:
     """Whether the status is one that this controller wrote, so that what it does not name does not exist.
 
-    An error proves nothing: it may have been reported before anything could be searched.
+    An error proves nothing: it may have been written before anything could be searched.
     """
     return (
-        memory.phase not in ("", Phase.ERROR) and memory.schedule is not None and memory.schedule.reference is not None
+        stored.phase not in ("", Phase.ERROR) and stored.schedule is not None and stored.schedule.reference is not None
     )

@@ -15,6 +15,7 @@ from .cluster_api import CLUSTER, MACHINE
 from .metrics import MachineMetrics
 from .observe import CLUSTER_KIND, MACHINE_KIND, Observer
 from .reconciler import CONTROLLER, MachineReconciler
+from .settings import MachineSettings
 from .sources import (
     CHILDREN,
     INDEX_CLUSTER,
@@ -35,17 +36,19 @@ from .timings import RETRIES, Timings
 __all__ = ["build"]
 
 
-def build(context: ManagerContext, timings: Timings | None = None) -> Controller:
+def build(
+    context: ManagerContext, timings: Timings | None = None, settings: MachineSettings | None = None
+) -> Controller:
     """The controller of ScheduledMachines.
 
     Static sources are ScheduledMachines, Machines and Clusters; the kinds of schedules and of children are read from
     when the first object names them until the last one that does is gone.
     """
-    return _Wiring(context, timings or Timings()).controller
+    return _Wiring(context, timings or Timings(), settings or MachineSettings()).controller
 
 
 class _Wiring:
-    def __init__(self, context: ManagerContext, timings: Timings) -> None:
+    def __init__(self, context: ManagerContext, timings: Timings, settings: MachineSettings) -> None:
         cache = context.cache
         self._kinds = cache.kinds
         self._kinds.watch_group(names.PROVIDER_GROUP)
@@ -54,11 +57,9 @@ class _Wiring:
         add_indexes(self._machines)
         self._providers = DynamicInformers(cache, PROVIDER, self._provider_changed, self._kind_changed)
         self._children = DynamicInformers(cache, CHILDREN, self._child_changed, self._kind_changed)
-        self._observer = Observer(
-            self._kinds, self._providers, self._children, capi_version=context.settings.capi_version
-        )
+        self._observer = Observer(self._kinds, self._providers, self._children, capi_version=settings.capi_version)
         metrics = MachineMetrics(context.metrics, self._phases)
-        self._reconciler = MachineReconciler(context, self._machines, self._observer, metrics, timings)
+        self._reconciler = MachineReconciler(context, self._machines, self._observer, metrics, timings, settings)
         self.controller = context.controller(
             CONTROLLER, self._reconciler, workers=16, backoff=RETRIES, priority=self._reconciler.priority
         )

@@ -26,55 +26,55 @@ __all__ = ["decide"]
 def decide(s: Snapshot) -> Plan:
     """The plan for one ScheduledMachine at the instant of its snapshot."""
     s = _with_brake_in_reach(s)
-    belief = _believe(s)
-    want = _want(s, belief)
-    plan = (decide_down if want.down or s.head.deleting else decide_up)(s, belief, want)
+    verdict = _effective(s)
+    want = _want(s, verdict)
+    plan = (decide_down if want.down or s.head.deleting else decide_up)(s, verdict, want)
     plan = _hold_when_unreadable(s, plan)
     plan = _respect_pause(s, plan)
-    if plan.recheck or not isinstance(s.world.reading, Unresolved | Unreadable):
+    if plan.recheck or not isinstance(s.world.resolution, Unresolved | Unreadable):
         return plan
     return replace(plan, recheck=True)
 
 
 def _with_brake_in_reach(s: Snapshot) -> Snapshot:
     """B7: a brake that was put on in the future (the wall clock was set back) counts from now; status then says so."""
-    replaced = s.memory.replaced
+    replaced = s.stored.replaced
     if replaced.last is None or replaced.last <= s.now + timedelta(seconds=1):
         return s
-    return replace(s, memory=replace(s.memory, replaced=replace(replaced, last=whole_second(s.now))))
+    return replace(s, stored=replace(s.stored, replaced=replace(replaced, last=whole_second(s.now))))
 
 
-def _believe(s: Snapshot) -> EffectiveVerdict:
+def _effective(s: Snapshot) -> EffectiveVerdict:
     made_for = None
     machine = s.machine
     if machine is not None:
         made_for = machine.head.annotations.get(names.ANNOTATION_SCHEDULE_REF, "")
-    return effective_verdict(s.world.reading, s.memory.schedule, s.spec.schedule, machine_made_for=made_for)
+    return effective_verdict(s.world.resolution, s.stored.schedule, s.spec.schedule, machine_made_for=made_for)
 
 
-def _want(s: Snapshot, belief: EffectiveVerdict) -> Want:
+def _want(s: Snapshot, verdict: EffectiveVerdict) -> Want:
     if s.spec.kill_switch:
         return Want.KILLED
     if s.world.cluster.deleting:
         return Want.CLUSTER_DELETING
     if not s.spec.enabled:
         return Want.DISABLED
-    return Want.ACTIVE if belief.active else Want.INACTIVE
+    return Want.ACTIVE if verdict.active else Want.INACTIVE
 
 
 def _hold_when_unreadable(s: Snapshot, plan: Plan) -> Plan:
-    """A15: what cannot be read is reported only once it has lasted, so that a restart reports nothing."""
-    if not isinstance(s.world.reading, Unreadable) or s.head.deleting:
+    """A15: status tells what cannot be read only once that has lasted, so that a restart writes nothing."""
+    if not isinstance(s.world.resolution, Unreadable) or s.head.deleting:
         return plan
-    lasting = s.unreadable_for >= s.timings.unreadable_report
+    lasting = s.unreadable_for >= s.timings.unreadable_limit
     if not lasting:
-        due = s.now + timedelta(seconds=s.timings.unreadable_report - s.unreadable_for)
+        due = s.now + timedelta(seconds=s.timings.unreadable_limit - s.unreadable_for)
         plan = replace(plan, wake=min(plan.wake or due, due))
     decided_without_schedule = plan.want not in (Want.ACTIVE, Want.INACTIVE)
-    if plan.belief.known or decided_without_schedule or plan.steps:
+    if plan.verdict.known or decided_without_schedule or plan.steps:
         return plan
     if not lasting:
-        return replace(plan, report=False, why_waiting=s.world.reading.why)
+        return replace(plan, quiet=True, why_waiting=s.world.resolution.why)
     if plan.phase is Phase.INACTIVE:
         return replace(unreadable(s, plan), phase=Phase.PENDING, settled=False)
     return plan
@@ -87,8 +87,8 @@ def _respect_pause(s: Snapshot, plan: Plan) -> Plan:
     if not s.paused:
         unsure = s.world.cluster.exists is Known.UNKNOWN and s.world.capi.installed is not Known.NO
         if plan.steps and unsure:
-            unknown = waiting(s, plan.belief, plan.want, f"whether the Cluster is paused: {s.world.cluster.why}")
-            return replace(unknown, notices=plan.notices, overdue=plan.overdue, wake=plan.wake)
+            unknown = waiting(s, plan.verdict, plan.want, f"whether the Cluster is paused: {s.world.cluster.why}")
+            return replace(unknown, events=plan.events, overdue=plan.overdue, wake=plan.wake)
         return plan
     held = tuple(step for step in plan.steps if not isinstance(step, PatchMachine))
     plan = replace(plan, steps=(), paused=True)

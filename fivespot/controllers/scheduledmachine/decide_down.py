@@ -7,12 +7,13 @@ from datetime import datetime, timedelta
 
 from fivespot.api import Phase, Reason, names
 from fivespot.contract import EffectiveVerdict, Unreadable
+from fivespot.runtime.telemetry import EventNote
 
 from .children import EXCLUDE_DRAIN, EXCLUDE_VOLUMES
 from .cluster_api import Known, MachineView
-from .common_plans import ask, child_in, error, invalid, known_refusal, sweep_needed, unreadable, waiting
+from .common_plans import ask, child_in, error, invalid, known_refusal, search_needed, unreadable, waiting
 from .instants import read_instant, whole_second
-from .plan import Ask, DeleteChildren, DeleteMachine, DropFinalizer, Notice, PatchMachine, Plan, Step, Want
+from .plan import DeleteChildren, DeleteMachine, DropFinalizer, PatchMachine, Plan, Question, Step, Want
 from .snapshot import Slot, Snapshot
 
 __all__ = ["FINALIZER_TIMEOUT", "decide_down"]
@@ -31,45 +32,45 @@ _SETTLED = {
 }
 
 
-def decide_down(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan:
+def decide_down(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
     """The plan for a machine that should not exist, or whose ScheduledMachine is being deleted."""
-    return _overdue(s, _take_away(s, belief, want))
+    return _overdue(s, _take_away(s, verdict, want))
 
 
-def _take_away(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan:
+def _take_away(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
     if s.head.deleting and _ORPHAN in s.head.finalizers:
         # Decided at the first sight of the deletion: later, the collector has taken our name off the Machine, or is
         # about to, and a cache cannot tell which.
-        return replace(_settled(s, belief, want), message="deleted with its machine to be left as it is")
+        return replace(_settled(s, verdict, want), message="deleted with its machine to be left as it is")
     capi = s.world.capi
     if capi.installed is Known.NO:
         # B3.4: without Cluster API there can be no children.
-        return _settled(s, belief, want)
+        return _settled(s, verdict, want)
     if capi.installed is Known.YES and not capi.version:
-        return error(s, belief, want, Reason.MACHINE_DELETION_FAILED, capi.why, stalled=True)
+        return error(s, verdict, want, Reason.MACHINE_DELETION_FAILED, capi.why, stalled=True)
     if capi.installed is Known.UNKNOWN or s.world.machine_known is Known.UNKNOWN:
-        return waiting(s, belief, want, capi.why or "Machines are not read yet")
+        return waiting(s, verdict, want, capi.why or "Machines are not read yet")
     machine = s.machine
     if machine is None:
-        return _leftovers(s, belief, want)
+        return _leftovers(s, verdict, want)
     if machine.deleting:
-        return _draining(s, belief, want, machine)
-    refused = known_refusal(s, belief, want)
+        return _draining(s, verdict, want, machine)
+    refused = known_refusal(s, verdict, want)
     if refused is not None:
         return refused
     if _without_grace(s, want):
-        return _delete(s, belief, want, machine, whole_second(s.now))
-    return _grace(s, belief, want, machine)
+        return _delete(s, verdict, want, machine, whole_second(s.now))
+    return _grace(s, verdict, want, machine)
 
 
 def _without_grace(s: Snapshot, want: Want) -> bool:
     return s.head.deleting or want in (Want.KILLED, Want.CLUSTER_DELETING)
 
 
-def _must_not_begin(s: Snapshot, belief: EffectiveVerdict, want: Want) -> bool:
+def _must_not_begin(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> bool:
     """A15: a shutdown that has begun goes on, but none is begun for a schedule that cannot be read."""
     on_its_account = want is Want.INACTIVE and not s.head.deleting
-    return on_its_account and not belief.may_begin and s.memory.shutdown_requested is None
+    return on_its_account and not verdict.may_begin and s.stored.shutdown_requested is None
 
 
 def _not_read_yet(s: Snapshot, want: Want) -> bool:
@@ -78,46 +79,46 @@ def _not_read_yet(s: Snapshot, want: Want) -> bool:
     What was held for the time of a restart may be long over, and a Machine that is deleted on its account is one that
     is wanted.
     """
-    reading = s.world.reading
-    soon = isinstance(reading, Unreadable) and s.unreadable_for < s.timings.unreadable_report
+    resolution = s.world.resolution
+    soon = isinstance(resolution, Unreadable) and s.unreadable_for < s.timings.unreadable_limit
     return want is Want.INACTIVE and soon
 
 
-def _grace(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
+def _grace(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
     """B1.9, B1.20, B1.21: grace counts from when down was first wanted."""
-    if _must_not_begin(s, belief, want):
-        return replace(unreadable(s, _base(s, belief, want, machine)), phase=Phase.ACTIVE)
-    begun = s.memory.shutdown_requested
+    if _must_not_begin(s, verdict, want):
+        return replace(unreadable(s, _base(s, verdict, want, machine)), phase=Phase.ACTIVE)
+    begun = s.stored.shutdown_requested
     if begun is None or begun > s.now + timedelta(seconds=1):
         begun = whole_second(s.now)
     grace = s.spec.grace
-    notices: tuple[Notice, ...] = ()
-    never_resolved = want is Want.INACTIVE and not belief.known
+    events: tuple[EventNote, ...] = ()
+    never_resolved = want is Want.INACTIVE and not verdict.known
     if never_resolved:
         # B1.22
         grace = max(grace, timedelta(seconds=s.timings.reference_grace))
     due = begun + grace
     if not grace or due <= s.now:
         if _not_read_yet(s, want):
-            return replace(unreadable(s, _base(s, belief, want, machine)), shutdown_requested=begun)
-        return (_braked if s.deletion_wait > 0 else _delete)(s, belief, want, machine, begun)
+            return replace(unreadable(s, _base(s, verdict, want, machine)), shutdown_requested=begun)
+        return (_braked if s.deletion_wait > 0 else _delete)(s, verdict, want, machine, begun)
     if never_resolved:
-        notices = (_unresolved_notice(s, machine, due),)
+        events = (_unresolved_event(s, machine, due),)
     return replace(
-        _base(s, belief, want, machine),
+        _base(s, verdict, want, machine),
         reason=Reason.GRACE_PERIOD_ACTIVE,
         message=f"the machine is kept until {due:%Y-%m-%dT%H:%M:%SZ} (gracefulShutdownTimeout), then drained",
         shutdown_requested=begun,
         next_cleanup=due,
-        notices=notices,
+        events=events,
         wake=due,
     )
 
 
-def _braked(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineView, begun: datetime) -> Plan:
+def _braked(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView, begun: datetime) -> Plan:
     """B8.3: the kill switch and deletions that people ask for do not come here."""
     return replace(
-        _base(s, belief, want, machine),
+        _base(s, verdict, want, machine),
         reason=Reason.DELETION_RATE_LIMITED,
         message="waiting for its turn: the manager begins only so many deletions a minute (--max-deletions-per-minute)",
         shutdown_requested=begun,
@@ -125,16 +126,16 @@ def _braked(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineV
     )
 
 
-def _unresolved_notice(s: Snapshot, machine: MachineView, due: datetime) -> Notice:
+def _unresolved_event(s: Snapshot, machine: MachineView, due: datetime) -> EventNote:
     message = (
         f"spec.schedule now names {s.spec.schedule}, which has never resolved, so nothing wants the machine: "
         f"it goes at {due:%Y-%m-%dT%H:%M:%SZ} unless that schedule appears"
     )
     token = f"{machine.head.uid}/{s.spec.schedule}"
-    return Notice(Reason.SCHEDULE_REFERENCE_UNRESOLVED, message, warning=True, once=token)
+    return EventNote(reason=Reason.SCHEDULE_REFERENCE_UNRESOLVED, message=message, warning=True, once=token)
 
 
-def _delete(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineView, begun: datetime) -> Plan:
+def _delete(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView, begun: datetime) -> Plan:
     # B1.10: the Machine alone; deleting the others with it would switch Cluster API's drain off.
     steps: list[Step] = []
     patch = _before_delete(s, want, machine)
@@ -142,7 +143,7 @@ def _delete(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineV
         steps.append(patch)
     steps.append(DeleteMachine(machine))
     return replace(
-        _base(s, belief, want, machine),
+        _base(s, verdict, want, machine),
         message=_drain_message(s, want, machine),
         steps=tuple(steps),
         shutdown_requested=begun,
@@ -163,18 +164,18 @@ def _before_delete(s: Snapshot, want: Want, machine: MachineView) -> PatchMachin
     return PatchMachine(machine, drain_seconds=int(s.spec.drain_timeout.total_seconds()))
 
 
-def _draining(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
+def _draining(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
     steps: tuple[Step, ...] = ()
     if want is Want.KILLED and not machine.excludes_drain:
-        refused = known_refusal(s, belief, want)
+        refused = known_refusal(s, verdict, want)
         if refused is not None:
             return refused
         steps = (PatchMachine(machine, annotations=_NO_DRAIN),)
     return replace(
-        _base(s, belief, want, machine),
+        _base(s, verdict, want, machine),
         message=_drain_message(s, want, machine),
         steps=steps,
-        shutdown_requested=s.memory.shutdown_requested or whole_second(s.now),
+        shutdown_requested=s.stored.shutdown_requested or whole_second(s.now),
     )
 
 
@@ -189,67 +190,67 @@ def _drain_message(s: Snapshot, want: Want, machine: MachineView) -> str:
     return f"{text}: {details}" if details else text
 
 
-def _leftovers(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan:
+def _leftovers(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
     world = s.world
-    may_exist = not s.fresh and (bool(s.memory.bootstrap or s.memory.infrastructure) or sweep_needed(s))
+    may_exist = not s.fresh and (bool(s.stored.bootstrap or s.stored.infrastructure) or search_needed(s))
     if world.children_error and may_exist and not s.ours:
         reason = Reason.MACHINE_DELETION_FAILED
-        return error(s, belief, want, reason, world.children_why, stalled=True)
+        return error(s, verdict, want, reason, world.children_why, stalled=True)
     if world.children_known is Known.UNKNOWN and not world.children_error:
-        return waiting(s, belief, want, world.children_why)
-    if sweep_needed(s):
-        return ask(s, belief, want, Ask.SWEEP)
+        return waiting(s, verdict, want, world.children_why)
+    if search_needed(s):
+        return ask(s, verdict, want, Question.LEFTOVERS)
     if not s.ours:
-        return _settled(s, belief, want)
-    refused = known_refusal(s, belief, want)
+        return _settled(s, verdict, want)
+    refused = known_refusal(s, verdict, want)
     if refused is not None:
         return refused
     begun = tuple(child for child in s.ours if not child.deleting)
-    if begun and _must_not_begin(s, belief, want):
-        return unreadable(s, _base(s, belief, want, None))
+    if begun and _must_not_begin(s, verdict, want):
+        return unreadable(s, _base(s, verdict, want, None))
     if s.unseen_machines(child.machine_uid for child in begun):
-        return ask(s, belief, want, Ask.MACHINE_GONE)
+        return ask(s, verdict, want, Question.MACHINE_GONE)
     listed = ", ".join(str(child) for child in s.ours)
     return replace(
-        _base(s, belief, want, None),
+        _base(s, verdict, want, None),
         reason=Reason.KILL_SWITCH_ACTIVATED if want is Want.KILLED else Reason.DELETING_LEFTOVERS,
         message=f"the Machine is gone; waiting until {listed} is gone too",
         steps=(DeleteChildren(begun),) if begun else (),
-        shutdown_requested=s.memory.shutdown_requested or whole_second(s.now),
+        shutdown_requested=s.stored.shutdown_requested or whole_second(s.now),
     )
 
 
-def _settled(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan:
+def _settled(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
     if not s.head.deleting and want is not Want.KILLED:
-        refused = invalid(s, belief, want)
+        refused = invalid(s, verdict, want)
         if refused is not None:
             return refused
     phase, message = _SETTLED.get(want, (Phase.SHUTTING_DOWN, "everything is gone"))
     return Plan(
         want,
-        belief,
+        verdict,
         phase,
         want.value,
         message,
         steps=(DropFinalizer(),) if s.head.deleting else (),
         settled=True,
         nothing_left=True,
-        replaced=s.memory.replaced,
+        replaced=s.stored.replaced,
     )
 
 
-def _base(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineView | None) -> Plan:
+def _base(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView | None) -> Plan:
     return Plan(
         want,
-        belief,
+        verdict,
         Phase.SHUTTING_DOWN,
         Reason.KILL_SWITCH_ACTIVATED if want is Want.KILLED else Reason.NODE_DRAINING,
         "",
         machine=machine,
         bootstrap=child_in(s, Slot.BOOTSTRAP),
         infrastructure=child_in(s, Slot.INFRASTRUCTURE),
-        shutdown_requested=s.memory.shutdown_requested,
-        replaced=s.memory.replaced,
+        shutdown_requested=s.stored.shutdown_requested,
+        replaced=s.stored.replaced,
     )
 
 
@@ -265,6 +266,6 @@ def _overdue(s: Snapshot, plan: Plan) -> Plan:
     minutes = round(limit.total_seconds() / 60)
     what = plan.message or plan.why_waiting
     message = f"deletion has taken more than {minutes} min and still waits: {what}"
-    notice = Notice(FINALIZER_TIMEOUT, message, warning=True, once=s.head.uid)
-    plan = replace(plan, notices=(*plan.notices, notice), overdue=True)
+    event = EventNote(reason=FINALIZER_TIMEOUT, message=message, warning=True, once=s.head.uid)
+    plan = replace(plan, events=(*plan.events, event), overdue=True)
     return replace(plan, steps=(*plan.steps, DropFinalizer())) if s.force_finalizer else plan

@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 
 from fivespot.api import Phase, Reason, names
 from fivespot.contract import EffectiveVerdict
+from fivespot.runtime.telemetry import EventNote
 
 from .cluster_api import Known, MachineView
-from .common_plans import ask, child_in, error, invalid, known_refusal, sweep_needed, unreadable, waiting
+from .common_plans import ask, child_in, error, invalid, known_refusal, search_needed, unreadable, waiting
 from .instants import whole_second
-from .plan import Ask, CreateChildren, DeleteChildren, DeleteMachine, Notice, PatchMachine, Plan, Want
+from .plan import CreateChildren, DeleteChildren, DeleteMachine, PatchMachine, Plan, Question, Want
 from .snapshot import Child, Slot, Snapshot
-from .stored_status import Replaced
+from .stored_status import Replacements
 
 __all__ = ["decide_up"]
 
@@ -22,58 +23,58 @@ __all__ = ["decide_up"]
 _WAITING_FOR_NODE = "waiting for the machine's node to be ready"
 
 
-def decide_up(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan:
+def decide_up(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
     """The plan for a machine that should exist."""
     capi = s.world.capi
     if capi.installed is Known.UNKNOWN:
-        return waiting(s, belief, want, capi.why)
+        return waiting(s, verdict, want, capi.why)
     if capi.installed is Known.NO or not capi.version:
         remedy = capi.why or "Cluster API is not installed: install version 1.9 or newer"
-        return error(s, belief, want, Reason.MACHINE_CREATION_FAILED, remedy, stalled=True)
+        return error(s, verdict, want, Reason.MACHINE_CREATION_FAILED, remedy, stalled=True)
     if s.world.machine_known is Known.UNKNOWN:
-        return waiting(s, belief, want, "Machines are not read yet")
+        return waiting(s, verdict, want, "Machines are not read yet")
     machine = s.machine
     if machine is not None:
         if machine.deleting:
-            return _deleting(s, belief, want, machine)
+            return _deleting(s, verdict, want, machine)
         if machine.remediate:
             return _replace(
                 s,
-                belief,
+                verdict,
                 machine,
                 Reason.REMEDIATING,
                 "a MachineHealthCheck found the machine unhealthy; it is deleted and replaced",
                 "Remediated",
             )
         missing = _missing(s, machine)
-        if missing and belief.may_begin:
+        if missing and verdict.may_begin:
             message = f"{missing} is gone before there was a machine; the Machine is deleted and replaced"
             # Two caches are never of one instant: the Machine may have come up long before what it came from went.
-            return _replace(s, belief, machine, Reason.MACHINE_DELETING, message, "Lost", as_seen=True)
-        return _active(s, belief, want, machine)
+            return _replace(s, verdict, machine, Reason.MACHINE_DELETING, message, "Lost", as_seen=True)
+        return _active(s, verdict, want, machine)
     if s.world.machine is not None:
         message = (
             f"Machine {s.head.namespace}/{s.head.name} exists and is not controlled by this ScheduledMachine: "
             "delete it, or create the ScheduledMachine under another name"
         )
-        return error(s, belief, want, Reason.MACHINE_CREATION_FAILED, message, stalled=True)
-    return _absent(s, belief, want)
+        return error(s, verdict, want, Reason.MACHINE_CREATION_FAILED, message, stalled=True)
+    return _absent(s, verdict, want)
 
 
-def _deleting(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
+def _deleting(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
     # B1.3: whoever deletes it, the name is free only once it is gone.
-    own_shutdown = s.memory.shutdown_requested is not None
-    replaced, counted = (s.memory.replaced, False) if own_shutdown else _count(s, machine.head.uid)
+    own_shutdown = s.stored.shutdown_requested is not None
+    replaced, counted = (s.stored.replaced, False) if own_shutdown else _count(s, machine.head.uid)
     return Plan(
         want,
-        belief,
+        verdict,
         Phase.SHUTTING_DOWN,
         Reason.MACHINE_DELETING,
         _with_details("the Machine is being deleted; a new one is created once it is gone", machine.deleting_message),
         machine=machine,
         bootstrap=child_in(s, Slot.BOOTSTRAP),
         infrastructure=child_in(s, Slot.INFRASTRUCTURE),
-        shutdown_requested=s.memory.shutdown_requested,
+        shutdown_requested=s.stored.shutdown_requested,
         replaced=replaced,
         replacement="Deleted" if counted else "",
     )
@@ -102,7 +103,7 @@ def _missing(s: Snapshot, machine: MachineView) -> str:
 
 def _replace(
     s: Snapshot,
-    belief: EffectiveVerdict,
+    verdict: EffectiveVerdict,
     machine: MachineView,
     reason: Reason,
     message: str,
@@ -112,13 +113,13 @@ def _replace(
 ) -> Plan:
     """Delete the Machine; the next one comes under the brake (B7)."""
     want = Want.ACTIVE
-    refused = known_refusal(s, belief, want)
+    refused = known_refusal(s, verdict, want)
     if refused is not None:
         return refused
     replaced, counted = _count(s, machine.head.uid)
     return Plan(
         want,
-        belief,
+        verdict,
         Phase.SHUTTING_DOWN,
         reason,
         message,
@@ -131,17 +132,17 @@ def _replace(
     )
 
 
-def _active(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
-    replaced, wake = s.memory.replaced, None
+def _active(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
+    replaced, wake = s.stored.replaced, None
     if replaced.count and machine.ready:
         # B7.1: only lasting readiness takes the brake off.
         since = max(filter(None, (machine.ready_since, replaced.last)), default=s.now)
         calm = min(since, s.now) + timedelta(seconds=s.timings.replacement_reset)
-        replaced, wake = (Replaced(), None) if s.now >= calm else (replaced, calm)
+        replaced, wake = (Replacements(), None) if s.now >= calm else (replaced, calm)
     steps: tuple[PatchMachine, ...] = ()
     if machine.head.labels.get(names.LABEL_MACHINE) != s.head.name:
         # B2.2: a lost label is put back.
-        refused = known_refusal(s, belief, want)
+        refused = known_refusal(s, verdict, want)
         if refused is not None:
             return refused
         steps = (PatchMachine(machine, labels=((names.LABEL_MACHINE, s.head.name),)),)
@@ -152,7 +153,7 @@ def _active(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineV
         reason, message = Reason.MACHINE_CREATED, _with_details(_WAITING_FOR_NODE, details)
     return Plan(
         want,
-        belief,
+        verdict,
         Phase.ACTIVE,
         reason,
         message,
@@ -166,55 +167,55 @@ def _active(s: Snapshot, belief: EffectiveVerdict, want: Want, machine: MachineV
     )
 
 
-def _absent(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan:
-    refused = invalid(s, belief, want)
+def _absent(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
+    refused = invalid(s, verdict, want)
     if refused is not None:
         return refused
     lost = _lost(s)
     if lost is None:
-        return ask(s, belief, want, Ask.MACHINE_GONE)
-    replaced, notices = lost
-    plan = _create(s, belief, want, replaced)
-    if notices and plan.report:
-        plan = replace(plan, replacement="Lost", notices=notices + plan.notices)
+        return ask(s, verdict, want, Question.MACHINE_GONE)
+    replaced, events = lost
+    plan = _create(s, verdict, want, replaced)
+    if events and not plan.quiet:
+        plan = replace(plan, replacement="Lost", events=events + plan.events)
     return replace(plan, replaced=replaced)
 
 
-def _lost(s: Snapshot) -> tuple[Replaced, tuple[Notice, ...]] | None:
+def _lost(s: Snapshot) -> tuple[Replacements, tuple[EventNote, ...]] | None:
     """B1.6: the brake as it is after a loss was noted; None when the API server must be asked first."""
-    uid = s.memory.machine_uid
-    if not uid or s.memory.shutdown_requested is not None or s.memory.replaced.uid == uid:
-        return s.memory.replaced, ()
+    uid = s.stored.machine_uid
+    if not uid or s.stored.shutdown_requested is not None or s.stored.replaced.uid == uid:
+        return s.stored.replaced, ()
     if uid not in s.answers.gone:
         return None
     replaced, _ = _count(s, uid)
     message = f"Machine {s.head.name} ({uid}) is gone and was not deleted by this controller; it is replaced"
-    return replaced, (Notice(Reason.MACHINE_LOST, message, warning=True, once=uid),)
+    return replaced, (EventNote(reason=Reason.MACHINE_LOST, message=message, warning=True, once=uid),)
 
 
-def _create(s: Snapshot, belief: EffectiveVerdict, want: Want, replaced: Replaced) -> Plan:
+def _create(s: Snapshot, verdict: EffectiveVerdict, want: Want, replaced: Replacements) -> Plan:
     world = s.world
     if world.children_error:
-        return error(s, belief, want, Reason.MACHINE_CREATION_FAILED, world.children_why, stalled=True)
+        return error(s, verdict, want, Reason.MACHINE_CREATION_FAILED, world.children_why, stalled=True)
     if world.children_known is Known.UNKNOWN:
-        return waiting(s, belief, want, world.children_why)
-    if sweep_needed(s):
-        return ask(s, belief, want, Ask.SWEEP)
+        return waiting(s, verdict, want, world.children_why)
+    if search_needed(s):
+        return ask(s, verdict, want, Question.LEFTOVERS)
     ready, unusable = _leftovers(s)
-    base = _pending(s, belief, want)
+    base = _pending(s, verdict, want)
     # B1.21: our own shutdown lasts until its leftovers are gone.
     if unusable or ready:
-        base = replace(base, shutdown_requested=s.memory.shutdown_requested)
+        base = replace(base, shutdown_requested=s.stored.shutdown_requested)
     if unusable:
         # B1.5
-        refused = known_refusal(s, belief, want)
+        refused = known_refusal(s, verdict, want)
         if refused is not None:
             return refused
-        if not belief.may_begin and s.memory.shutdown_requested is None:
+        if not verdict.may_begin and s.stored.shutdown_requested is None:
             return unreadable(s, base)
         begun = tuple(child for child in unusable if not child.deleting)
         if s.unseen_machines(child.machine_uid for child in begun):
-            return ask(s, belief, want, Ask.MACHINE_GONE)
+            return ask(s, verdict, want, Question.MACHINE_GONE)
         listed = ", ".join(str(child) for child in unusable)
         return replace(
             base,
@@ -223,25 +224,25 @@ def _create(s: Snapshot, belief: EffectiveVerdict, want: Want, replaced: Replace
             steps=(DeleteChildren(begun),) if begun else (),
         )
     if world.cluster.exists is Known.UNKNOWN:
-        return waiting(s, belief, want, world.cluster.why)
+        return waiting(s, verdict, want, world.cluster.why)
     if world.cluster.exists is Known.NO:
         message = f"Cluster {s.head.namespace}/{s.spec.cluster} does not exist; the machine is created when it does"
         return replace(base, reason=Reason.CLUSTER_NOT_FOUND, message=message)
     if world.templates.usable is Known.UNKNOWN:
-        return waiting(s, belief, want, world.templates.why)
+        return waiting(s, verdict, want, world.templates.why)
     wanted = {s.spec.bootstrap, s.spec.infrastructure}
     kinds = {template.group_kind for template in wanted if template is not None}
     foreign = [child for child in world.children if not child.ours and child.group_kind in kinds]
     if foreign:
         listed = ", ".join(str(child) for child in foreign)
         message = f"{listed} exists and is not ours: delete it, or create the ScheduledMachine under another name"
-        return error(s, belief, want, Reason.MACHINE_CREATION_FAILED, message, stalled=True)
+        return error(s, verdict, want, Reason.MACHINE_CREATION_FAILED, message, stalled=True)
     if world.templates.usable is Known.NO:
-        return error(s, belief, want, Reason.MACHINE_CREATION_FAILED, world.templates.why, stalled=True)  # B2.4
-    if not belief.may_begin:
+        return error(s, verdict, want, Reason.MACHINE_CREATION_FAILED, world.templates.why, stalled=True)  # B2.4
+    if not verdict.may_begin:
         return unreadable(s, base)
     # Before the brake: B2.7 refuses and brakes at once, and the remedy is what a person needs to read.
-    refused = known_refusal(s, belief, want)
+    refused = known_refusal(s, verdict, want)
     if refused is not None:
         return refused
     braked = _brake(s, replaced)
@@ -259,16 +260,16 @@ def _create(s: Snapshot, belief: EffectiveVerdict, want: Want, replaced: Replace
     )
 
 
-def _pending(s: Snapshot, belief: EffectiveVerdict, want: Want) -> Plan:
+def _pending(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
     return Plan(
         want,
-        belief,
+        verdict,
         Phase.PENDING,
         Reason.AWAITING_SCHEDULE,
         "",
         bootstrap=child_in(s, Slot.BOOTSTRAP),
         infrastructure=child_in(s, Slot.INFRASTRUCTURE),
-        replaced=s.memory.replaced,
+        replaced=s.stored.replaced,
     )
 
 
@@ -286,19 +287,19 @@ def _leftovers(s: Snapshot) -> tuple[tuple[Child, ...], tuple[Child, ...]]:
     return tuple(ready), tuple(unusable)
 
 
-def _brake(s: Snapshot, replaced: Replaced) -> datetime | None:
+def _brake(s: Snapshot, replaced: Replacements) -> datetime | None:
     if not replaced.count or replaced.last is None:
         return None
     due = replaced.last + s.timings.replacement_delay(replaced.count)
     return due if due > s.now else None
 
 
-def _count(s: Snapshot, uid: str) -> tuple[Replaced, bool]:
+def _count(s: Snapshot, uid: str) -> tuple[Replacements, bool]:
     """Count a replacement once per Machine."""
-    before = s.memory.replaced
+    before = s.stored.replaced
     if before.uid == uid:
         return before, False
-    return Replaced(before.count + 1, whole_second(s.now), uid), True
+    return Replacements(before.count + 1, whole_second(s.now), uid), True
 
 
 def _with_details(text: str, details: str) -> str:

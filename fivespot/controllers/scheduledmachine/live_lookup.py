@@ -12,14 +12,14 @@ from fivespot.runtime.objects import Key, Resource, Selector
 
 from .observe import named_kinds
 from .ownership import child_is_ours
-from .plan import Ask
+from .plan import Question
 from .protocols import KindFacts
 from .snapshot import Child, Slot, Snapshot
 
-__all__ = ["Searcher"]
+__all__ = ["LiveLookup"]
 
 
-class Searcher:
+class LiveLookup:
     """Answers the questions of ``decide`` with live requests, and adds the answers to the snapshot."""
 
     def __init__(self, client: Client, kinds: KindFacts) -> None:
@@ -38,13 +38,13 @@ class Searcher:
     def forget(self, key: Key) -> None:
         self._searched.pop(key, None)
 
-    async def answer(self, question: Ask, s: Snapshot, machines: Resource | None) -> Snapshot:
+    async def answer(self, question: Question, s: Snapshot, machines: Resource | None) -> Snapshot:
         """The snapshot with the answer in it.
 
         :raises ConflictError: a cache is behind, or a kind cannot be searched yet; run again.
         :raises ApiError, TransportError: the server did not answer the question.
         """
-        if question is Ask.MACHINE_GONE:
+        if question is Question.MACHINE_GONE:
             return await self._machine_gone(s, machines)
         found = await self._sweep(s)
         known = {(child.group_kind, child.head.uid) for child in s.world.children}
@@ -52,11 +52,11 @@ class Searcher:
         if not extra:
             self._searched[Key(s.head.namespace, s.head.name)] = s.head.uid
         world = replace(s.world, children=s.world.children + extra)
-        return replace(s, world=world, answers=replace(s.answers, swept=True))
+        return replace(s, world=world, answers=replace(s.answers, searched=True))
 
     async def _machine_gone(self, s: Snapshot, machines: Resource | None) -> Snapshot:
         key = Key(s.head.namespace, s.head.name)
-        uids = s.unseen_machines([s.memory.machine_uid, *(child.machine_uid for child in s.ours)])
+        uids = s.unseen_machines([s.stored.machine_uid, *(child.machine_uid for child in s.ours)])
         if machines is None:
             raise ConflictError(0, "", "Machines are not served", request=f"read Machine {key}")
         try:
@@ -72,7 +72,7 @@ class Searcher:
 
     async def _sweep(self, s: Snapshot) -> list[Child]:
         """B2.3: list by label every kind that a child can have; asked only where status names no children."""
-        template = {gk for _, gk, _ in named_kinds(s.spec, s.memory, None)}
+        template = {gk for _, gk, _ in named_kinds(s.spec, s.stored, None)}
         selector = Selector.labels({names.LABEL_MACHINE: s.head.name})
         found: list[Child] = []
         for slot, groups in (

@@ -74,26 +74,26 @@ class MachineMetrics:
     def evaluated(self, s: Snapshot, plan: Plan) -> None:
         """A8, A15: one evaluation of the schedule."""
         key, kind = Key(s.head.namespace, s.head.name), s.spec.schedule.kind
-        reading = s.world.reading
-        if isinstance(reading, Unreadable):
+        resolution = s.world.resolution
+        if isinstance(resolution, Unreadable):
             self._errors.child("provider_unreadable").inc()
             self._unresolved.pop(key, None)
             return
-        self._evaluations.child("active" if plan.belief.active else "inactive").inc()
-        if isinstance(reading, Resolved):
-            self._resolutions.child(key.namespace, kind, "active" if reading.active else "inactive").inc()
+        self._evaluations.child("active" if plan.verdict.active else "inactive").inc()
+        if isinstance(resolution, Resolved):
+            self._resolutions.child(key.namespace, kind, "active" if resolution.active else "inactive").inc()
             self._unresolved.pop(key, None)
             return
         self._resolutions.child(key.namespace, kind, "unresolved").inc()
-        self._resolution_errors.child(key.namespace, kind, reading.reason).inc()
-        self._unresolved[key] = (key.namespace, kind, reading.reason)
+        self._resolution_errors.child(key.namespace, kind, resolution.reason).inc()
+        self._unresolved[key] = (key.namespace, kind, resolution.reason)
 
-    def reported(self, s: Snapshot, plan: Plan) -> None:
+    def status_written(self, s: Snapshot, plan: Plan) -> None:
         """What changed with a status that was written."""
-        before = s.memory.schedule.active if s.memory.schedule is not None else None
-        if isinstance(s.world.reading, Resolved) and before is (not s.world.reading.active):
+        before = s.stored.schedule.active if s.stored.schedule is not None else None
+        if isinstance(s.world.resolution, Resolved) and before is (not s.world.resolution.active):
             self._transitions.child(s.head.namespace, s.spec.schedule.kind).inc()
-        if plan.want.value == "KillSwitchActivated" and s.memory.scheduled_reason != plan.want.value:
+        if plan.want.value == "KillSwitchActivated" and s.stored.scheduled_reason != plan.want.value:
             self._kills.inc()
         if plan.replacement:
             self._replacements.child(s.head.namespace, plan.replacement).inc()

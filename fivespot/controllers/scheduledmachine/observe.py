@@ -23,7 +23,7 @@ from .ownership import child_is_ours, machine_is_ours
 from .protocols import KindFacts, KindReaders, ObjectReader
 from .snapshot import Child, Slot, TemplateState, World
 from .spec import SpecView, TemplateKind
-from .stored_status import StatusMemory
+from .stored_status import StoredStatus
 
 __all__ = ["Observer", "named_kinds"]
 
@@ -34,7 +34,7 @@ CONTRACT_LABELS = tuple(f"{names.CLUSTER_API_GROUP}/{version}" for version in KN
 
 
 def named_kinds(
-    spec: SpecView, memory: StatusMemory, machine: MachineView | None
+    spec: SpecView, stored: StoredStatus, machine: MachineView | None
 ) -> Iterator[tuple[Slot, GroupKind, str]]:
     """The kinds that children of one ScheduledMachine can have, each once, the template's first.
 
@@ -43,11 +43,11 @@ def named_kinds(
     """
     seen = set()
     for slot, template, refs in (
-        (Slot.BOOTSTRAP, spec.bootstrap, (machine.bootstrap if machine else None, memory.bootstrap)),
+        (Slot.BOOTSTRAP, spec.bootstrap, (machine.bootstrap if machine else None, stored.bootstrap)),
         (
             Slot.INFRASTRUCTURE,
             spec.infrastructure,
-            (machine.infrastructure if machine else None, memory.infrastructure),
+            (machine.infrastructure if machine else None, stored.infrastructure),
         ),
     ):
         candidates = [(template.group_kind, template.version)] if template else []
@@ -97,7 +97,7 @@ class Observer:
         state = self._seen[group_kind] = self._kinds.lookup(group_kind)
         return state
 
-    def look(self, head: Head, spec: SpecView, memory: StatusMemory) -> World:
+    def look(self, head: Head, spec: SpecView, stored: StoredStatus) -> World:
         """Everything around one ScheduledMachine."""
         key = Key(head.namespace, head.name)
         capi = self.cluster_api()
@@ -105,15 +105,15 @@ class Observer:
         ours = machine if machine is not None and machine_is_ours(machine.head, head.uid) else None
         children: list[Child] = []
         known, why, refused = Known.YES, "", False
-        for slot, group_kind, version in named_kinds(spec, memory, ours):
-            referred = group_kind in _referred(memory, ours)
+        for slot, group_kind, version in named_kinds(spec, stored, ours):
+            referred = group_kind in _referred(stored, ours)
             found, doubt, denied = self._child(slot, group_kind, version, head, ours, referred=referred)
             if doubt:
                 known, why, refused = Known.UNKNOWN, doubt, refused or denied
             elif found is not None:
                 children.append(found)
         return World(
-            reading=self.read_schedule(head.namespace, spec.schedule),
+            resolution=self.read_schedule(head.namespace, spec.schedule),
             capi=capi,
             cluster=self._cluster(head.namespace, spec.cluster),
             machine=machine,
@@ -257,8 +257,8 @@ class Observer:
         return state if isinstance(state, KindState) else None
 
 
-def _referred(memory: StatusMemory, machine: MachineView | None) -> set[GroupKind]:
-    refs = (memory.bootstrap, memory.infrastructure, *((machine.bootstrap, machine.infrastructure) if machine else ()))
+def _referred(stored: StoredStatus, machine: MachineView | None) -> set[GroupKind]:
+    refs = (stored.bootstrap, stored.infrastructure, *((machine.bootstrap, machine.infrastructure) if machine else ()))
     return {ref.group_kind for ref in refs if ref is not None}
 
 

@@ -8,20 +8,20 @@ from enum import Enum
 
 from fivespot.api import Phase
 from fivespot.contract import EffectiveVerdict
+from fivespot.runtime.telemetry import EventNote
 
 from .cluster_api import MachineView
 from .snapshot import Child, Slot
-from .stored_status import Replaced
+from .stored_status import Replacements
 
 __all__ = [
-    "Ask",
     "CreateChildren",
     "DeleteChildren",
     "DeleteMachine",
     "DropFinalizer",
-    "Notice",
     "PatchMachine",
     "Plan",
+    "Question",
     "Step",
     "Want",
 ]
@@ -89,47 +89,34 @@ class DropFinalizer:
 Step = CreateChildren | PatchMachine | DeleteMachine | DeleteChildren | DropFinalizer
 
 
-class Ask(Enum):
+class Question(Enum):
     """A question that only the API server can answer, because a cache may be behind."""
 
     MACHINE_GONE = "is the Machine gone that status or a leftover names?"
-    SWEEP = "is anything of ours left in any kind?"
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """An event to tell people.
-
-    :param once: a token; the event is sent at most once for it, also across restarts.
-    """
-
-    reason: str
-    message: str
-    warning: bool = False
-    once: str = ""
+    LEFTOVERS = "is anything of ours left in any kind?"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The outcome of one decision.
 
-    :param report: False: nothing is said, status stays as it is (a restart, or a cache that has not synced).
+    :param quiet: status stays as it is, because nothing can be told yet (a restart, a cache that has not synced).
     :param stalled: only a person can help.
     :param settled: as wanted; no step is under way.
     :param wake: the earliest instant at which the decision changes by itself.
     :param recheck: evaluate again within a jittered minute, because no event may tell.
     :param overdue: the deletion of the ScheduledMachine has outlasted its limit.
-    :param why_waiting: of a plan that does not report: what it waits for.
+    :param why_waiting: of a quiet plan: what it waits for.
     """
 
     want: Want
-    belief: EffectiveVerdict
+    verdict: EffectiveVerdict
     phase: Phase
     reason: str
     message: str
     steps: tuple[Step, ...] = ()
-    ask: Ask | None = None
-    report: bool = True
+    ask: Question | None = None
+    quiet: bool = False
     settled: bool = False
     stalled: bool = False
     paused: bool = False
@@ -139,9 +126,9 @@ class Plan:
     nothing_left: bool = False
     shutdown_requested: datetime | None = None
     next_cleanup: datetime | None = None
-    replaced: Replaced = field(default_factory=Replaced)
+    replaced: Replacements = field(default_factory=Replacements)
     replacement: str = ""
-    notices: tuple[Notice, ...] = ()
+    events: tuple[EventNote, ...] = ()
     wake: datetime | None = None
     recheck: bool = False
     overdue: bool = False

@@ -21,23 +21,25 @@ from fivespot.runtime.errors import (
 from fivespot.runtime.manager import ManagerContext
 from fivespot.runtime.objects import Key, Object, Resource
 from fivespot.runtime.reconcile import DONE, Result, ensure_finalizer
+from fivespot.runtime.telemetry import EventNote
 
-from .act import Actor, Outcome
-from .common_plans import remembers
+from .act import StepResults, StepRunner
+from .common_plans import is_our_status
 from .decide import decide
 from .deletion_limiter import DeletionLimiter
 from .instants import whole_second
-from .live_lookup import Searcher
+from .live_lookup import LiveLookup
 from .metrics import MachineMetrics
 from .observe import MACHINE_KIND, Observer
-from .plan import CreateChildren, DeleteChildren, DeleteMachine, Notice, Plan, Want
+from .plan import CreateChildren, DeleteChildren, DeleteMachine, Plan, Want
 from .refusals import Refusals, fingerprint
+from .settings import MachineSettings
 from .snapshot import Answers, Slot, Snapshot
 from .sources import SCHEDULED_MACHINES
 from .spec import SpecView, read_spec
-from .status import apply_refusal, apply_trouble, build_status
-from .status_writer import CONTROLLER, Reporter
-from .stored_status import Replaced, read_memory
+from .status import after_failure, after_refusal, build_status
+from .status_writer import CONTROLLER, MachineStatusWriter
+from .stored_status import Replacements, read_stored_status
 from .timings import Timings
 
 __all__ = ["CONTROLLER", "MachineReconciler"]
@@ -61,19 +63,21 @@ class MachineReconciler:
         observer: Observer,
         metrics: MachineMetrics,
         timings: Timings,
+        settings: MachineSettings,
     ) -> None:
         self._client = context.client
         self._clock = context.clock
-        self._settings = context.settings
+        self._dry_run = context.settings.dry_run
+        self._force_finalizer = settings.force_finalizer_on_timeout
         self._machines = machines
         self._observer = observer
         self._metrics = metrics
         self._timings = timings
-        self._searcher = Searcher(context.client, context.cache.kinds)
-        self._actor = Actor(context.client, SCHEDULED_MACHINES)
-        self._reporter = Reporter(context, metrics, timings)
+        self._lookup = LiveLookup(context.client, context.cache.kinds)
+        self._steps = StepRunner(context.client, SCHEDULED_MACHINES)
+        self._writer = MachineStatusWriter(context, metrics, timings)
         self._refusals = Refusals(timings, context.rng)
-        self._brake = DeletionLimiter(context.settings.max_deletions_per_minute)
+        self._brake = DeletionLimiter(settings.max_deletions_per_minute)
         # Small memories of this process; each entry goes with its object.
         self._specs: dict[Key, tuple[str, int, SpecView]] = {}
         self._unreadable: dict[Key, float] = {}
@@ -89,7 +93,7 @@ class MachineReconciler:
         except ConflictError:
             raise
         except FivespotError as error:
-            phase = read_memory(obj.decode()).phase or "Pending"
+            phase = read_stored_status(obj.decode()).phase or "Pending"
             self._metrics.finished(
                 phase, self._clock.monotonic() - begun, failed=True, error=type(error).__name__.removesuffix("Error")
             )
@@ -106,8 +110,8 @@ class MachineReconciler:
         """The object is gone, and with it all that was remembered of it."""
         self._specs.pop(key, None)
         self._unreadable.pop(key, None)
-        self._searcher.forget(key)
-        self._reporter.forget(key)
+        self._lookup.forget(key)
+        self._writer.forget(key)
         self._refusals.forget(key)
         self._brake.release(key)
 
@@ -120,7 +124,7 @@ class MachineReconciler:
         body = obj.decode()
         snapshot = self._snapshot(key, obj, body)
         if self._needs_finalizer(snapshot):
-            fresh = not snapshot.memory.phase
+            fresh = not snapshot.stored.phase
             try:
                 obj = await ensure_finalizer(self._client, SCHEDULED_MACHINES, obj, names.FINALIZER)
             except NotFoundError:
@@ -128,15 +132,15 @@ class MachineReconciler:
             body = obj.decode()
             snapshot = self._snapshot(key, obj, body, fresh=fresh)
         if fresh:
-            self._searcher.nothing_to_find(key, obj.head.uid)
-        if self._searcher.searched(key, obj.head.uid):
-            snapshot = replace(snapshot, answers=Answers(swept=True))
-        notices: list[Notice] = []
+            self._lookup.nothing_to_find(key, obj.head.uid)
+        if self._lookup.searched(key, obj.head.uid):
+            snapshot = replace(snapshot, answers=Answers(searched=True))
+        events: list[EventNote] = []
         for _ in range(_ROUNDS):
             plan = self._decide(key, snapshot)
             if plan.ask is not None:
                 machines = self._machine_resource(snapshot) if snapshot.world.capi.version else None
-                snapshot = await self._searcher.answer(plan.ask, snapshot, machines)
+                snapshot = await self._lookup.answer(plan.ask, snapshot, machines)
                 continue
             try:
                 outcome = await self._act(snapshot, obj, plan)
@@ -145,12 +149,12 @@ class MachineReconciler:
                 raise
             plan = self._conclude(snapshot, plan, outcome)
             if not self._goes_on(plan, outcome):
-                if notices:
-                    plan = replace(plan, notices=(*notices, *plan.notices))
-                result = await self._reporter.report(obj, snapshot, plan, let_go=outcome.let_go)
+                if events:
+                    plan = replace(plan, events=(*events, *plan.events))
+                result = await self._writer.write(obj, snapshot, plan, let_go=outcome.let_go)
                 self._reported(key, snapshot, plan)
                 return result
-            notices += plan.notices
+            events += plan.events
             snapshot = replace(self._snapshot(key, obj, body, fresh=fresh), answers=snapshot.answers)
         raise ConflictError(0, "", "the world kept changing", request=f"reconcile {key}")
 
@@ -159,11 +163,11 @@ class MachineReconciler:
 
         What was written decides, and not what is there by now: it may have been lost before its answer came.
         """
-        if not self._searcher.searched(key, s.head.uid):
+        if not self._lookup.searched(key, s.head.uid):
             return
-        written = plan.report and not self._settings.dry_run
-        if remembers(read_memory({"status": build_status(s, plan)}) if written else s.memory):
-            self._searcher.forget(key)
+        written = not plan.quiet and not self._dry_run
+        if is_our_status(read_stored_status({"status": build_status(s, plan)}) if written else s.stored):
+            self._lookup.forget(key)
 
     def _decide(self, key: Key, s: Snapshot) -> Plan:
         """The plan, with the brake on deletions asked only for one that would begin a deletion by schedule."""
@@ -176,11 +180,11 @@ class MachineReconciler:
         return decide(replace(s, deletion_wait=wait)) if wait > 0 else plan
 
     def _snapshot(self, key: Key, obj: Object, body: dict[str, Any], *, fresh: bool = False) -> Snapshot:
-        spec, memory = self._spec(key, obj, body), read_memory(body)
-        world = self._observer.look(obj.head, spec, memory)
+        spec, stored = self._spec(key, obj, body), read_stored_status(body)
+        world = self._observer.look(obj.head, spec, stored)
         now, monotonic = self._clock.now(), self._clock.monotonic()
         unreadable_for = 0.0
-        if isinstance(world.reading, Unreadable):
+        if isinstance(world.resolution, Unreadable):
             unreadable_for = monotonic - self._unreadable.setdefault(key, monotonic)
         else:
             self._unreadable.pop(key, None)
@@ -189,12 +193,12 @@ class MachineReconciler:
             monotonic=monotonic,
             head=obj.head,
             spec=spec,
-            memory=memory,
+            stored=stored,
             world=world,
             timings=self._timings,
             unreadable_for=unreadable_for,
             fresh=fresh,
-            force_finalizer=self._settings.force_finalizer_on_timeout,
+            force_finalizer=self._force_finalizer,
         )
         if key not in self._refusals:
             return snapshot
@@ -209,18 +213,13 @@ class MachineReconciler:
         return spec
 
     def _needs_finalizer(self, s: Snapshot) -> bool:
-        return (
-            not s.head.deleting
-            and names.FINALIZER not in s.head.finalizers
-            and not s.paused
-            and not self._settings.dry_run
-        )
+        return not s.head.deleting and names.FINALIZER not in s.head.finalizers and not s.paused and not self._dry_run
 
-    async def _act(self, s: Snapshot, obj: Object, plan: Plan) -> Outcome:
-        if not plan.steps or self._settings.dry_run:
-            return Outcome(vanished=False)
+    async def _act(self, s: Snapshot, obj: Object, plan: Plan) -> StepResults:
+        if not plan.steps or self._dry_run:
+            return StepResults(vanished=False)
         machines = None if not s.world.capi.version else self._machine_resource(s)
-        return await self._actor.act(s, obj, plan, machines, self._template_resources(s))
+        return await self._steps.act(s, obj, plan, machines, self._template_resources(s))
 
     def _machine_resource(self, s: Snapshot) -> Resource:
         state = self._observer.machine_state()
@@ -236,12 +235,12 @@ class MachineReconciler:
                 resources[slot] = state.resource(template.version)
         return resources
 
-    def _conclude(self, s: Snapshot, plan: Plan, outcome: Outcome) -> Plan:
+    def _conclude(self, s: Snapshot, plan: Plan, outcome: StepResults) -> Plan:
         key = Key(s.head.namespace, s.head.name)
         if outcome.refused is None:
             if plan.steps:
                 self._refusals.forget(key)
-            elif plan.report and s.refusal is None:
+            elif not plan.quiet and s.refusal is None:
                 self._refusals.outdate(key, plan.want)
             if outcome.machine is None and not outcome.children:
                 return plan
@@ -252,10 +251,10 @@ class MachineReconciler:
                 infrastructure=outcome.children.get(Slot.INFRASTRUCTURE, plan.infrastructure),
             )
         # What was created before the refusal is in the caches by now and must not count as a change.
-        after = replace(s, world=self._observer.look(s.head, s.spec, s.memory))
+        after = replace(s, world=self._observer.look(s.head, s.spec, s.stored))
         seconds = self._refusals.note(key, outcome.refused, plan.want, fingerprint(after), self._clock.monotonic())
         self._metrics.refused(outcome.refused.reason)
-        plan = apply_refusal(after, plan, outcome.refused, seconds)
+        plan = after_refusal(after, plan, outcome.refused, seconds)
         if any(isinstance(step, CreateChildren) for step in plan.steps):
             plan = replace(
                 plan,
@@ -264,12 +263,12 @@ class MachineReconciler:
             )
         if outcome.taints_lost:
             count = plan.replaced.count + 1
-            replaced = Replaced(count, whole_second(s.now), outcome.taints_lost)
+            replaced = Replacements(count, whole_second(s.now), outcome.taints_lost)
             plan = replace(plan, replaced=replaced, replacement="TaintsLost")
         return plan
 
     @staticmethod
-    def _goes_on(plan: Plan, outcome: Outcome) -> bool:
+    def _goes_on(plan: Plan, outcome: StepResults) -> bool:
         """Whether the steps already led to another world that should be judged before anything is said."""
         only_leftovers = bool(plan.steps) and all(isinstance(step, DeleteChildren) for step in plan.steps)
         return only_leftovers and outcome.refused is None and outcome.vanished
@@ -278,7 +277,7 @@ class MachineReconciler:
         """B1.1: a run that does not finish says so. The next comes after a back-off, or at once after a conflict."""
         if isinstance(error, ConflictError):
             return
-        after = replace(s, world=self._observer.look(s.head, s.spec, s.memory))
+        after = replace(s, world=self._observer.look(s.head, s.spec, s.stored))
         # A server in trouble may not take the report either; the first error is the one to be raised.
         with contextlib.suppress(ApiError, TransportError):
-            await self._reporter.report(obj, after, apply_trouble(after, plan, error))
+            await self._writer.write(obj, after, after_failure(after, plan, error))

@@ -9,7 +9,7 @@ from fivespot.runtime.objects import Key
 
 from .plan import Want
 from .snapshot import Refusal, Snapshot
-from .status import Refused
+from .status import RefusedStep
 from .timings import Timings
 
 __all__ = ["Refusals", "fingerprint"]
@@ -37,7 +37,7 @@ class Refusals:
         found = self._found.get(key)
         return found[0] if found is not None and found[0].fingerprint == print_ else None
 
-    def note(self, key: Key, refused: Refused, want: Want, print_: str, monotonic: float) -> float:
+    def note(self, key: Key, refused: RefusedStep, want: Want, print_: str, monotonic: float) -> float:
         """Remember a refusal; the answer is the wait before the next try, in seconds."""
         before = self._found.get(key)
         attempt = before[0].attempt + 1 if before is not None and before[0].message == refused.message else 1
@@ -76,7 +76,7 @@ def fingerprint(s: Snapshot) -> str:
         world.templates,
         machine,
         children,
-        type(world.reading).__name__,
-        getattr(world.reading, "active", None),
+        type(world.resolution).__name__,
+        getattr(world.resolution, "active", None),
     )
     return repr(parts)

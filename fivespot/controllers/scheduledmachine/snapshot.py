@@ -14,7 +14,7 @@ from fivespot.runtime.objects import GroupKind, Head, Resource
 from .cluster_api import ClusterApi, ClusterView, Known, MachineView
 from .ownership import machine_is_ours
 from .spec import SpecView
-from .stored_status import StatusMemory
+from .stored_status import StoredStatus
 from .timings import Timings
 
 __all__ = [
@@ -87,11 +87,11 @@ class Answers:
     """What live requests told, after ``decide`` asked for it.
 
     :param gone: uids of Machines that the API server says do not exist any more.
-    :param swept: a list by label over every kind that a child can have was made and is part of ``children``.
+    :param searched: a list by label over every kind that a child can have was made and is part of ``children``.
     """
 
     gone: frozenset[str] = frozenset()
-    swept: bool = False
+    searched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +117,10 @@ class World:
     :param machine: the Machine under our name, ours or not; None when there is none.
     :param children: objects of kinds that the template, the Machine or status names.
     :param children_known: UNKNOWN while an informer of one of those kinds has not synced.
-    :param children_error: it will not sync by itself: reading the kind is refused.
+    :param children_error: it will not sync by itself: resolution the kind is refused.
     """
 
-    reading: Resolution
+    resolution: Resolution
     capi: ClusterApi
     cluster: ClusterView
     machine: MachineView | None = None
@@ -148,7 +148,7 @@ class Snapshot:
     monotonic: float
     head: Head
     spec: SpecView
-    memory: StatusMemory
+    stored: StoredStatus
     world: World
     timings: Timings
     answers: Answers = field(default_factory=Answers)

@@ -14,7 +14,7 @@ from fivespot.runtime.objects import Change, ChangeType, GroupKind, Head, Object
 
 from .observe import named_kinds
 from .spec import read_references
-from .stored_status import read_children
+from .stored_status import read_stored_children
 
 __all__ = [
     "CHILDREN",
@@ -76,8 +76,8 @@ def _by_cluster(change: Change) -> Iterable[str] | None:
 def _by_kind(change: Change) -> Iterable[str] | None:
     if change.old is not None and _same_spec(change) and _children(change.old) == _children(change.object):
         return None
-    spec, memory = read_references(change.body), read_children(change.body)
-    kinds = [group_kind for _, group_kind, _ in named_kinds(spec, memory, None)]
+    spec, stored = read_references(change.body), read_stored_children(change.body)
+    kinds = [group_kind for _, group_kind, _ in named_kinds(spec, stored, None)]
     return [share(str(kind)) for kind in (GroupKind(names.PROVIDER_GROUP, spec.schedule.kind), *kinds)]
 
 

@@ -18,20 +18,21 @@ from fivespot.contract import (
     Unresolved,
 )
 from fivespot.runtime.objects import Condition, ConditionStatus, find_condition, rfc3339, set_conditions
+from fivespot.runtime.telemetry import EventNote
 
 from .cluster_api import Known, MachineView
 from .common_plans import child_in
-from .plan import CreateChildren, DeleteChildren, DeleteMachine, Notice, Plan, Want
+from .plan import CreateChildren, DeleteChildren, DeleteMachine, Plan, Want
 from .snapshot import Child, Slot, Snapshot
 
 __all__ = [
-    "Refused",
-    "apply_refusal",
-    "apply_trouble",
+    "RefusedStep",
+    "after_failure",
+    "after_refusal",
     "build_status",
-    "display_only",
-    "mirror_only",
-    "phase_notices",
+    "machine_progress_only",
+    "provider_text_only",
+    "status_events",
 ]
 
 _MESSAGE_LIMIT: Final = 1024
@@ -44,7 +45,7 @@ _TELLING: Final = (ConditionType.READY, ConditionType.RECONCILING)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedStep:
     """The API server would not do a step."""
 
     reason: str
@@ -52,7 +53,7 @@ class Refused:
     stalled: bool
 
 
-def apply_refusal(s: Snapshot, plan: Plan, refused: Refused, seconds: float) -> Plan:
+def after_refusal(s: Snapshot, plan: Plan, refused: RefusedStep, seconds: float) -> Plan:
     """The plan as it stands after the server refused a step of it; the next try comes after ``seconds``."""
     return replace(
         plan,
@@ -65,7 +66,7 @@ def apply_refusal(s: Snapshot, plan: Plan, refused: Refused, seconds: float) -> 
     )
 
 
-def apply_trouble(s: Snapshot, plan: Plan, error: Exception) -> Plan:
+def after_failure(s: Snapshot, plan: Plan, error: Exception) -> Plan:
     """The plan as it stands after a passing trouble cut it short; ``s`` holds what was done until then."""
     phase, reason = plan.phase, plan.reason
     if any(isinstance(step, CreateChildren) for step in plan.steps):
@@ -91,9 +92,9 @@ def build_status(s: Snapshot, plan: Plan) -> dict[str, Any]:
         "phase": plan.phase.value,
         "message": _message(plan),
         "observedGeneration": s.head.generation,
-        "inSchedule": plan.belief.active,
+        "inSchedule": plan.verdict.active,
         "ready": machine is not None and machine.ready,
-        "lastScheduledTime": s.memory.raw.get("lastScheduledTime"),
+        "lastScheduledTime": s.stored.raw.get("lastScheduledTime"),
         "spotSchedule": _spot_schedule(s, plan),
     }
     if machine is not None:
@@ -111,14 +112,14 @@ def build_status(s: Snapshot, plan: Plan) -> dict[str, Any]:
             if machine.node_uid:
                 status["nodeRef"]["uid"] = machine.node_uid
     elif s.world.machine_known is Known.UNKNOWN and not plan.nothing_left:
-        status["machineRef"] = s.memory.raw.get("machineRef")
+        status["machineRef"] = s.stored.raw.get("machineRef")
     # B5.2: Cluster API deletes the other two while the Machine goes; to say so twice would cost two writes more.
     going = machine is not None and machine.deleting
     for field, child in (("bootstrapRef", plan.bootstrap), ("infrastructureRef", plan.infrastructure)):
         if child is not None:
             status[field] = _reference(s, child)
         elif going or (s.world.children_known is Known.UNKNOWN and not plan.nothing_left):
-            status[field] = s.memory.raw.get(field)
+            status[field] = s.stored.raw.get(field)
     if plan.shutdown_requested is not None:
         status["shutdownRequestedTime"] = rfc3339(plan.shutdown_requested)
     if plan.next_cleanup is not None:
@@ -134,18 +135,18 @@ def build_status(s: Snapshot, plan: Plan) -> dict[str, Any]:
 
 
 def _message(plan: Plan) -> str:
-    # The suffix makes the status change, so that the notice of an overdue deletion is told with it.
+    # The suffix makes the status change, so that the event of an overdue deletion is told with it.
     return plan.message[:_MESSAGE_LIMIT] + ("; the deletion takes longer than it should" if plan.overdue else "")
 
 
-def display_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def provider_text_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """A3: whether nothing but shown values of the provider differ, which is written at most every few minutes."""
     # Most changes differ in one of these, and the rest costs more.
     same = old.get("phase") == new.get("phase") and old.get("message") == new.get("message")
     return same and _without_display(old) == _without_display(new)
 
 
-def mirror_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def machine_progress_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """B5.2: whether nothing but what mirrors a Machine on its way differs, which Cluster API reports in quick steps.
 
     What people and tools wait for is more than that: a phase, a reason, the status of a condition but of MachineReady,
@@ -160,22 +161,22 @@ def mirror_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return _without_mirror(old) == _without_mirror(new)
 
 
-def phase_notices(s: Snapshot, plan: Plan, new: Mapping[str, Any]) -> list[Notice]:
+def status_events(s: Snapshot, plan: Plan, new: Mapping[str, Any]) -> list[EventNote]:
     """B4.7: what people are told of this run: a change of phase, and a resolution lost or regained."""
-    notices = list(plan.notices)
-    if plan.phase.value != s.memory.phase:
+    events = list(plan.events)
+    if plan.phase.value != s.stored.phase:
         warning = plan.phase is Phase.ERROR
-        notices.append(Notice(plan.reason, plan.message[:_MESSAGE_LIMIT], warning=warning))
+        events.append(EventNote(reason=plan.reason, message=plan.message[:_MESSAGE_LIMIT], warning=warning))
     resolved = find_condition(new.get("conditions"), ConditionType.SPOT_SCHEDULE_RESOLVED)
-    before = find_condition(s.memory.raw.get("conditions"), ConditionType.SPOT_SCHEDULE_RESOLVED)
+    before = find_condition(s.stored.raw.get("conditions"), ConditionType.SPOT_SCHEDULE_RESOLVED)
     if resolved is not None and resolved["status"] != (before or {}).get("status", "True"):
         lost = resolved["status"] != "True"
         message = resolved["message"] or f"{s.spec.schedule} gives a verdict again"
-        notices.append(Notice(resolved["reason"], message, warning=lost))
-    old_fields = find_condition(s.memory.raw.get("conditions"), ConditionType.UNSUPPORTED_FIELDS)
+        events.append(EventNote(reason=resolved["reason"], message=message, warning=lost))
+    old_fields = find_condition(s.stored.raw.get("conditions"), ConditionType.UNSUPPORTED_FIELDS)
     if s.spec.unsupported and old_fields is None:
-        notices.append(Notice("UnsupportedFields", _unsupported(s), warning=True))
-    return notices
+        events.append(EventNote(reason="UnsupportedFields", message=_unsupported(s), warning=True))
+    return events
 
 
 def _reference(s: Snapshot, child: Child) -> dict[str, Any]:
@@ -194,26 +195,26 @@ def _reference(s: Snapshot, child: Child) -> dict[str, Any]:
 
 def _quiet(s: Snapshot) -> bool:
     """A15: the provider cannot be read, but not for long enough to say so."""
-    return isinstance(s.world.reading, Unreadable) and s.unreadable_for < s.timings.unreadable_report
+    return isinstance(s.world.resolution, Unreadable) and s.unreadable_for < s.timings.unreadable_limit
 
 
 def _spot_schedule(s: Snapshot, plan: Plan) -> dict[str, Any] | None:
-    reading, before = s.world.reading, s.memory.raw.get("spotSchedule")
+    resolution, before = s.world.resolution, s.stored.raw.get("spotSchedule")
     if _quiet(s):
         return before if isinstance(before, dict) else None
     shown: dict[str, Any] = {
-        "resolved": isinstance(reading, Resolved),
+        "resolved": isinstance(resolution, Resolved),
         "reason": _resolution_reason(s),
         "reference": {"kind": s.spec.schedule.kind, "name": s.spec.schedule.name},
     }
-    if plan.belief.known:
-        shown["active"] = plan.belief.active
-    if isinstance(reading, Unreadable):
-        shown["message"] = reading.why[:_MESSAGE_LIMIT]
+    if plan.verdict.known:
+        shown["active"] = plan.verdict.active
+    if isinstance(resolution, Unreadable):
+        shown["message"] = resolution.why[:_MESSAGE_LIMIT]
         return shown
-    display: Display = reading.display
-    if isinstance(reading, Unresolved):
-        shown["message"] = reading.message[:_MESSAGE_LIMIT]
+    display: Display = resolution.display
+    if isinstance(resolution, Unresolved):
+        shown["message"] = resolution.message[:_MESSAGE_LIMIT]
     elif display.reason or display.message:
         shown["message"] = f"{display.reason}: {display.message}" if display.message else display.reason
     if display.observed_generation is not None:
@@ -224,14 +225,14 @@ def _spot_schedule(s: Snapshot, plan: Plan) -> dict[str, Any] | None:
 
 
 def _resolution_reason(s: Snapshot) -> str:
-    reading = s.world.reading
-    if isinstance(reading, Resolved):
+    resolution = s.world.resolution
+    if isinstance(resolution, Resolved):
         return RESOLVED
-    return reading.reason if isinstance(reading, Unresolved) else PROVIDER_UNREADABLE
+    return resolution.reason if isinstance(resolution, Unresolved) else PROVIDER_UNREADABLE
 
 
 def _conditions(s: Snapshot, plan: Plan) -> list[dict[str, Any]]:
-    existing = s.memory.raw.get("conditions")
+    existing = s.stored.raw.get("conditions")
     wanted = [_ready(s, plan), _machine_ready(plan)]
     absent: list[str] = []
     wanted += _schedule_conditions(s, plan)
@@ -255,16 +256,20 @@ def _conditions(s: Snapshot, plan: Plan) -> list[dict[str, Any]]:
 
 
 def _schedule_conditions(s: Snapshot, plan: Plan) -> list[Condition]:
-    reading = s.world.reading
+    resolution = s.world.resolution
     decided = plan.want is not Want.ACTIVE and plan.want is not Want.INACTIVE
-    existing = s.memory.raw.get("conditions")
+    existing = s.stored.raw.get("conditions")
     conditions = []
-    if isinstance(reading, Resolved):
+    if isinstance(resolution, Resolved):
         conditions.append(Condition(ConditionType.SPOT_SCHEDULE_RESOLVED, "True", RESOLVED))
-    elif isinstance(reading, Unresolved):
-        conditions.append(Condition(ConditionType.SPOT_SCHEDULE_RESOLVED, "False", reading.reason, reading.message))
+    elif isinstance(resolution, Unresolved):
+        conditions.append(
+            Condition(ConditionType.SPOT_SCHEDULE_RESOLVED, "False", resolution.reason, resolution.message)
+        )
     elif not _quiet(s):
-        conditions.append(Condition(ConditionType.SPOT_SCHEDULE_RESOLVED, "Unknown", PROVIDER_UNREADABLE, reading.why))
+        conditions.append(
+            Condition(ConditionType.SPOT_SCHEDULE_RESOLVED, "Unknown", PROVIDER_UNREADABLE, resolution.why)
+        )
     else:
         conditions += _kept(existing, ConditionType.SPOT_SCHEDULE_RESOLVED)
     who = {
@@ -274,26 +279,26 @@ def _schedule_conditions(s: Snapshot, plan: Plan) -> list[Condition]:
         Want.INACTIVE: f"{s.spec.schedule} says that the machine is not wanted",
         Want.ACTIVE: f"{s.spec.schedule} says that the machine is wanted",
     }[plan.want]
-    if not isinstance(reading, Resolved) and not decided:
-        who = "the last known verdict is held" if plan.belief.known else f"{s.spec.schedule} has never given a verdict"
+    if not isinstance(resolution, Resolved) and not decided:
+        who = "the last known verdict is held" if plan.verdict.known else f"{s.spec.schedule} has never given a verdict"
     status: ConditionStatus = "False" if plan.want.down else "True"
     scheduled = Condition(ConditionType.SCHEDULED, status, plan.want.value, who)
     # A15: what a failure to read leaves as it was keeps its words too.
-    kept = _kept(existing, ConditionType.SCHEDULED) if isinstance(reading, Unreadable) else []
+    kept = _kept(existing, ConditionType.SCHEDULED) if isinstance(resolution, Unreadable) else []
     if any((c.status, c.reason) == (scheduled.status, scheduled.reason) for c in kept):
         scheduled = kept[0]
     return [*conditions, scheduled]
 
 
 def _ready(s: Snapshot, plan: Plan) -> Condition:
-    reading = s.world.reading
-    if isinstance(reading, Unresolved):
-        return Condition(ConditionType.READY, "False", reading.reason, reading.message)
-    if isinstance(reading, Unreadable):
+    resolution = s.world.resolution
+    if isinstance(resolution, Unresolved):
+        return Condition(ConditionType.READY, "False", resolution.reason, resolution.message)
+    if isinstance(resolution, Unreadable):
         if not _quiet(s):
-            return Condition(ConditionType.READY, "Unknown", PROVIDER_UNREADABLE, reading.why)
-        unresolved = find_condition(s.memory.raw.get("conditions"), ConditionType.SPOT_SCHEDULE_RESOLVED)
-        kept = _kept(s.memory.raw.get("conditions"), ConditionType.READY)
+            return Condition(ConditionType.READY, "Unknown", PROVIDER_UNREADABLE, resolution.why)
+        unresolved = find_condition(s.stored.raw.get("conditions"), ConditionType.SPOT_SCHEDULE_RESOLVED)
+        kept = _kept(s.stored.raw.get("conditions"), ConditionType.READY)
         if kept and unresolved is not None and unresolved.get("status") != "True":
             return kept[0]
     return Condition(ConditionType.READY, "True" if plan.settled else "False", plan.reason, plan.message)

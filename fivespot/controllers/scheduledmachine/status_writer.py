@@ -12,24 +12,24 @@ from fivespot.runtime.errors import NotFoundError
 from fivespot.runtime.manager import ManagerContext
 from fivespot.runtime.objects import Key, Object, merge_diff, merge_patch
 from fivespot.runtime.reconcile import Result
-from fivespot.runtime.telemetry import ObjectRef
+from fivespot.runtime.telemetry import EventNote, ObjectRef
 
 from .metrics import MachineMetrics
-from .plan import Notice, Plan
+from .plan import Plan
 from .snapshot import Snapshot
 from .sources import SCHEDULED_MACHINES
-from .status import build_status, display_only, mirror_only, phase_notices
-from .stored_status import StatusMemory
+from .status import build_status, machine_progress_only, provider_text_only, status_events
+from .stored_status import StoredStatus
 from .timings import Timings
 
-__all__ = ["CONTROLLER", "Reporter"]
+__all__ = ["CONTROLLER", "MachineStatusWriter"]
 
 CONTROLLER = "scheduledmachine"
 
 _log = structlog.get_logger("fivespot.scheduledmachine")
 
 
-class Reporter:
+class MachineStatusWriter:
     """The only place from which status is written, people are told and wake-ups are computed."""
 
     def __init__(self, context: ManagerContext, metrics: MachineMetrics, timings: Timings) -> None:
@@ -51,7 +51,7 @@ class Reporter:
         self._metrics.forget(key)
         self._plans.forget(CONTROLLER, key)
 
-    async def report(self, obj: Object, s: Snapshot, plan: Plan, *, let_go: bool = False) -> Result:
+    async def write(self, obj: Object, s: Snapshot, plan: Plan, *, let_go: bool = False) -> Result:
         """Say what is true now, in one status write at most.
 
         :param let_go: the finalizer is off, so there may be no object left to write to.
@@ -64,51 +64,51 @@ class Reporter:
             self._overdue[key] = s.head.uid
             self._metrics.overdue()
         if let_go:
-            self._tell(s, list(plan.notices))
+            self._tell(s, list(plan.events))
             return Result(phase=plan.phase.value)
-        # Before the status that remembers it: a run that is cut short in between tells it again, and its token keeps
+        # Before the status that remembers it: a run that is cut short in between records it again, and its token keeps
         # that from being a second event.
-        self._tell(s, [notice for notice in plan.notices if notice.once])
+        self._tell(s, [event for event in plan.events if event.once])
         wake = self._seconds_to(s, plan)
-        if not plan.report:
+        if plan.quiet:
             _log.debug("waiting", why=plan.why_waiting)
             return Result(requeue_after=wake, phase=plan.phase.value)
         new = build_status(s, plan)
-        change = merge_diff(s.memory.raw, new)
+        change = merge_diff(s.stored.raw, new)
         if change and not self._settings.dry_run:
-            held = self._wait_to_write(key, s.memory, plan, new)
+            held = self._wait_to_write(key, s.stored, plan, new)
             if held > 0:
                 wake = held if wake is None else min(wake, held)
             else:
-                await self._write(key, obj, s, plan, change)
-                self._tell(s, [notice for notice in phase_notices(s, plan, new) if not notice.once])
+                await self._patch(key, obj, s, plan, change)
+                self._tell(s, [event for event in status_events(s, plan, new) if not event.once])
         return Result(requeue_after=wake, phase=plan.phase.value)
 
-    async def _write(self, key: Key, obj: Object, s: Snapshot, plan: Plan, change: dict[str, Any]) -> None:
+    async def _patch(self, key: Key, obj: Object, s: Snapshot, plan: Plan, change: dict[str, Any]) -> None:
         patch = merge_patch({"status": change}, obj.head)
         try:
             await self._client.patch(SCHEDULED_MACHINES, key, patch, subresource="status")
         except NotFoundError:
             return
-        self._metrics.reported(s, plan)
+        self._metrics.status_written(s, plan)
         self._written[key] = self._clock.monotonic()
-        if plan.phase.value != s.memory.phase:
+        if plan.phase.value != s.stored.phase:
             _log.info(
                 "phase changed",
-                before=s.memory.phase or None,
+                before=s.stored.phase or None,
                 after=plan.phase.value,
                 reason=plan.reason,
                 why=plan.message,
             )
 
-    def _wait_to_write(self, key: Key, memory: StatusMemory, plan: Plan, new: dict[str, Any]) -> float:
+    def _wait_to_write(self, key: Key, stored: StoredStatus, plan: Plan, new: dict[str, Any]) -> float:
         """A3, B5.2: seconds since the last write that a change of what is only shown still has to wait."""
         last = self._written.get(key)
         if last is None:
             return 0.0
-        if display_only(memory.raw, new):
+        if provider_text_only(stored.raw, new):
             interval = self._timings.display_interval
-        elif not plan.steps and not plan.notices and mirror_only(memory.raw, new):
+        elif not plan.steps and not plan.events and machine_progress_only(stored.raw, new):
             interval = self._timings.mirror_interval
         else:
             return 0.0
@@ -124,18 +124,12 @@ class Reporter:
             waits.append(self._timings.unresolved_recheck * (1 + self._rng.uniform(-jitter, jitter)))
         return min(waits) if waits else None
 
-    def _tell(self, s: Snapshot, notices: list[Notice]) -> None:
-        if not notices:
+    def _tell(self, s: Snapshot, events: list[EventNote]) -> None:
+        if not events:
             return
         regarding = ObjectRef(names.API_VERSION, names.KIND, s.head.namespace, s.head.name, s.head.uid)
-        for notice in notices:
-            self._events.event(
-                regarding,
-                type="Warning" if notice.warning else "Normal",
-                reason=notice.reason,
-                message=notice.message,
-                once=notice.once,
-            )
+        for event in events:
+            self._events.note(regarding, event)
 
     def _note(self, key: Key, plan: Plan) -> None:
         steps = [type(step).__name__ for step in plan.steps]

@@ -1,4 +1,4 @@
-"""What ``status`` of a ScheduledMachine remembers between runs.
+"""What ``status`` of a ScheduledMachine is_our_status between runs.
 
 The reading is lenient: a status that an older version, the existing 5-Spot or a person left behind is read as far as
 it makes sense, and the rest counts as absent.
@@ -17,11 +17,11 @@ from fivespot.runtime.objects import GroupKind, group_of
 from .cluster_api import ChildRef
 from .instants import read_instant
 
-__all__ = ["Replaced", "StatusMemory", "read_children", "read_memory"]
+__all__ = ["Replacements", "StoredStatus", "read_stored_children", "read_stored_status"]
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class Replacements:
     """The brake on replacements: how many, when the last was noted, and for which Machine it was counted."""
 
     count: int = 0
@@ -30,7 +30,7 @@ class Replaced:
 
 
 @dataclass(frozen=True, slots=True)
-class StatusMemory:
+class StoredStatus:
     """The typed part of ``status`` that decisions rest on, and the raw rest that reports start from."""
 
     raw: Mapping[str, Any] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class StatusMemory:
     bootstrap: ChildRef | None = None
     infrastructure: ChildRef | None = None
     shutdown_requested: datetime | None = None
-    replaced: Replaced = field(default_factory=Replaced)
+    replaced: Replacements = field(default_factory=Replacements)
 
     @property
     def scheduled_reason(self) -> str:
@@ -51,12 +51,12 @@ class StatusMemory:
         return ""
 
 
-def read_memory(body: Mapping[str, Any]) -> StatusMemory:
+def read_stored_status(body: Mapping[str, Any]) -> StoredStatus:
     """Read ``status`` of a stored ScheduledMachine. Never raises for what it holds."""
     status = _mapping(body.get("status"))
     if not status:
-        return StatusMemory()
-    return StatusMemory(
+        return StoredStatus()
+    return StoredStatus(
         raw=status,
         phase=_text(status.get("phase")),
         schedule=_schedule(status.get("spotSchedule")),
@@ -68,21 +68,21 @@ def read_memory(body: Mapping[str, Any]) -> StatusMemory:
     )
 
 
-def read_children(body: Mapping[str, Any]) -> StatusMemory:
+def read_stored_children(body: Mapping[str, Any]) -> StoredStatus:
     """No more than the children that ``status`` names. Cheap enough for every event."""
     status = _mapping(body.get("status"))
-    return StatusMemory(
+    return StoredStatus(
         bootstrap=_child(status.get("bootstrapRef")), infrastructure=_child(status.get("infrastructureRef"))
     )
 
 
-def _replaced(value: object) -> Replaced:
+def _replaced(value: object) -> Replacements:
     """The brake as a whole or not at all: a count without its time could never run out."""
     replaced = _mapping(value)
     count, last = replaced.get("count"), read_instant(replaced.get("lastTime"))
     if not isinstance(count, int) or not 0 < count < 1_000_000 or last is None:
-        return Replaced()
-    return Replaced(count, last, _text(replaced.get("uid")))
+        return Replacements()
+    return Replacements(count, last, _text(replaced.get("uid")))
 
 
 def _schedule(value: object) -> HeldVerdict | None:

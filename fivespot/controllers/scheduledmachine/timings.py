@@ -26,7 +26,7 @@ class Timings:
     unresolved_jitter: float = 0.2  # A8: +-20 %, so that thousands do not meet
     display_interval: float = 300.0  # A3: a change of shown values alone
     mirror_interval: float = 1.0  # B5.2: a change of what mirrors the Machine on its way alone
-    unreadable_report: float = 30.0  # A15: a restart reports nothing
+    unreadable_limit: float = 30.0  # A15: a restart writes nothing
     refusal_base: float = 30.0  # B1.7
     refusal_cap: float = 300.0  # B1.7
     refusal_jitter: float = 0.2  # B1.7

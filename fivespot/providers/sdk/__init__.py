@@ -24,7 +24,7 @@ from .hysteresis import Dwell, dwell, hysteresis
 from .overrides import OVERRIDDEN, Folded, Override, Remembered, fold
 from .rbac import rbac_manifests, rbac_rules
 from .status import DECISION_FAILED, INVALID_SPEC, broken_status, decided_status
-from .verdict import Note, NoVerdict, SpecError, Verdict
+from .verdict import EventNote, NoVerdict, SpecError, Verdict
 
 __all__ = [
     "DECISION_FAILED",
@@ -36,9 +36,9 @@ __all__ = [
     "Column",
     "Context",
     "Dwell",
+    "EventNote",
     "Folded",
     "NoVerdict",
-    "Note",
     "Override",
     "Provider",
     "Remembered",

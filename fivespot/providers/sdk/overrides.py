@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
-from .verdict import Note, Verdict
+from .verdict import EventNote, Verdict
 
 __all__ = ["OVERRIDDEN", "Folded", "Override", "Remembered", "Rule", "State", "Until", "fold"]
 
@@ -100,7 +100,7 @@ class Folded:
     verdict: Verdict | None
     overridden: bool
     memory: tuple[Remembered, ...]
-    notes: tuple[Note, ...]
+    notes: tuple[EventNote, ...]
     again: datetime | None
 
 
@@ -213,7 +213,7 @@ class _Future:
         return base.active if base is not None else None
 
 
-def _notes(entry: Remembered, before: Remembered | None) -> Iterable[Note]:
+def _notes(entry: Remembered, before: Remembered | None) -> Iterable[EventNote]:
     if before is not None and (before.active, before.begin) != (entry.active, entry.begin):
         before = None
     name, mark = entry.name, f"{entry.name} {entry.start.isoformat()}"
@@ -222,16 +222,18 @@ def _notes(entry: Remembered, before: Remembered | None) -> Iterable[Note]:
         if (before is None or before.state is not State.EXPIRED) and entry.end is not None:
             unseen = " before it was seen, and has no effect" if before is None else ""
             text = f"override {name} ({says}) ended at {_text(entry.end)}{unseen}"
-            yield Note("OverrideExpired", text, f"ended {mark} {entry.end.isoformat()}", warning=False)
+            yield EventNote(
+                reason="OverrideExpired", message=text, warning=False, once=f"ended {mark} {entry.end.isoformat()}"
+            )
         return
     if entry.state is State.PENDING:
         return
     if before is None or before.state is State.PENDING:
         text = f"override {name} holds from {_text(entry.start)}: {says} {_end(entry)}"
-        yield Note("OverrideStarted", text, f"started {mark}", warning=False)
+        yield EventNote(reason="OverrideStarted", message=text, warning=False, once=f"started {mark}")
     if entry.open_ended and entry.until == "nextTransition" and (before is None or not before.open_ended):
         text = f"override {name} waits for a transition that never comes: the schedule does not change; it holds until "
-        yield Note("OverrideOpenEnded", f"{text}it is removed", f"open {mark}")
+        yield EventNote(reason="OverrideOpenEnded", message=f"{text}it is removed", warning=True, once=f"open {mark}")
 
 
 def _message(entry: Remembered, reason: str, base: Verdict | None) -> str:

@@ -27,7 +27,7 @@ from .override_spec import read_memory
 from .overrides import Folded, fold
 from .status import broken_status, decided_status, only_words, stored_active, stored_overridden, stored_since
 from .status_writer import StatusWriter
-from .verdict import Note, Verdict
+from .verdict import EventNote, Verdict
 
 __all__ = ["ProviderReconciler"]
 
@@ -207,7 +207,7 @@ class ProviderReconciler(Generic[Spec]):
         self._active.child(key.namespace, key.name).set(float(verdict.active))
         if before is not None and before is not verdict.active:
             self._transitions.child(key.namespace, key.name).inc()
-            self._writer.tell(obj, Note(verdict.reason, verdict.message, "", warning=False))
+            self._writer.tell(obj, EventNote(reason=verdict.reason, message=verdict.message, warning=False))
             _log.info(
                 "the verdict changed", kind=self._provider.kind, object=str(key), active=verdict.active,
                 reason=verdict.reason, message=verdict.message,
@@ -254,7 +254,7 @@ class ProviderReconciler(Generic[Spec]):
         )
         written = await self._write(key, obj, status, wanted)
         if written is Written.YES:
-            self._writer.tell(obj, Note(trouble.reason, trouble.message, ""))
+            self._writer.tell(obj, EventNote(reason=trouble.reason, message=trouble.message, warning=True))
         if written is not Written.OUTDATED and folded is not None:
             for note in folded.notes:
                 self._writer.tell(obj, note)

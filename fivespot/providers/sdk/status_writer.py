@@ -12,7 +12,7 @@ from fivespot.runtime.manager import ManagerContext
 from fivespot.runtime.objects import Key, Object, Resource, merge_patch
 from fivespot.runtime.telemetry import ObjectRef
 
-from .verdict import Note
+from .verdict import EventNote
 
 __all__ = ["StatusWriter"]
 
@@ -56,19 +56,13 @@ class StatusWriter:
             self._release()
         return True
 
-    def tell(self, obj: Object, note: Note) -> None:
+    def tell(self, obj: Object, note: EventNote) -> None:
         """Record an event about an object."""
         resource, head = self._resource, obj.head
         regarding = ObjectRef(resource.api_version, resource.kind, head.namespace, head.name, head.uid)
 
         def record() -> None:
-            self._events.event(
-                regarding,
-                type="Warning" if note.warning else "Normal",
-                reason=note.reason,
-                message=note.message,
-                once=note.once,
-            )
+            self._events.note(regarding, note)
 
         self._backlog.append(record)
         self._release()

@@ -6,21 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-__all__ = ["NoVerdict", "Note", "SpecError", "Verdict"]
+from fivespot.runtime.telemetry import EventNote
 
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something people should know that changes no verdict; it becomes one event.
-
-    :param once: a token: the event exists at most once per object and token, also across restarts.
-    :param warning: whether the event is a Warning, or Normal.
-    """
-
-    reason: str
-    message: str
-    once: str
-    warning: bool = True
+__all__ = ["EventNote", "NoVerdict", "SpecError", "Verdict"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +32,7 @@ class Verdict:
     until: datetime | None = None
     reason: str = ""
     message: str = ""
-    notes: tuple[Note, ...] = ()
+    notes: tuple[EventNote, ...] = ()
     again: datetime | None = None
     final: bool = False
     foreseen: bool = True

@@ -28,7 +28,7 @@ class Limits:
 class Request:
     """One HTTP request, without host and credentials, which are the transport's.
 
-    :param what: words for errors and metrics, such as ``list machines.cluster.x-k8s.io``.
+    :param what: words for errors and metrics, such as ``list deployments.apps``.
     """
 
     method: str

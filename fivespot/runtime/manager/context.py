@@ -28,17 +28,11 @@ class ControllerSettings:
 
     :param namespaces: the namespaces to work in; None for all.
     :param dry_run: decide, but write nothing.
-    :param force_finalizer_on_timeout: take the finalizer off an object whose clean-up is over time.
-    :param capi_version: the version of Cluster API's group to use when it is served; None lets the controller choose.
-    :param max_deletions_per_minute: a brake on deletions; None for no brake.
     :param instance: name of this process in events and metrics.
     """
 
     namespaces: tuple[str, ...] | None = None
     dry_run: bool = False
-    force_finalizer_on_timeout: bool = False
-    capi_version: str | None = None
-    max_deletions_per_minute: int | None = None
     instance: str = ""
 
 

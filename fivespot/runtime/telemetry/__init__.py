@@ -7,7 +7,7 @@ from .logs import LogFormat, LogLimiter, configure
 from .tracing import NULL_TRACER, Span, Tracer, tracer_from
 
 if TYPE_CHECKING:
-    from .correlation import EventLimits, ObjectRef
+    from .correlation import EventLimits, EventNote, ObjectRef
     from .events import EventRecorder
     from .families import Buckets, Cell, CounterFamily, GaugeFamily, HistogramFamily, Reading
     from .metrics import CONTENT_TYPE, Metrics, PrometheusControllerMetrics, PrometheusQueueMetrics
@@ -20,6 +20,7 @@ __all__ = [
     "Cell",
     "CounterFamily",
     "EventLimits",
+    "EventNote",
     "EventRecorder",
     "GaugeFamily",
     "HistogramFamily",
@@ -44,6 +45,7 @@ _HOME = {
     "PrometheusControllerMetrics": "metrics",
     "CounterFamily": "families",
     "EventLimits": "correlation",
+    "EventNote": "correlation",
     "EventRecorder": "events",
     "GaugeFamily": "families",
     "HistogramFamily": "families",

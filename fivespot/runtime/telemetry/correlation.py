@@ -17,7 +17,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
-__all__ = ["Correlation", "Correlator", "EventLimits", "EventRecord", "EventType", "Fresh", "ObjectRef"]
+__all__ = [
+    "Correlation",
+    "Correlator",
+    "EventLimits",
+    "EventNote",
+    "EventRecord",
+    "EventType",
+    "Fresh",
+    "ObjectRef",
+]
 
 EventType = Literal["Normal", "Warning"]
 
@@ -41,6 +50,23 @@ class ObjectRef:
     namespace: str
     name: str
     uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventNote:
+    """The content of an event, as a value: decided in one place, recorded in another.
+
+    :param reason: one CamelCase word, from a small fixed set.
+    :param message: a sentence for people.
+    :param warning: whether the event is a Warning, or Normal.
+    :param once: a token; of all events about one object with this token at most one is written, also across restarts.
+        "" for an event that may repeat.
+    """
+
+    reason: str
+    message: str
+    warning: bool
+    once: str = ""
 
 
 @dataclass(frozen=True, slots=True)

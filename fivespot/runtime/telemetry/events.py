@@ -24,7 +24,7 @@ from fivespot.runtime.errors import (
 )
 from fivespot.runtime.objects import Key, Object, Patch, Resource, merge_patch
 
-from .correlation import Correlation, Correlator, EventLimits, EventRecord, EventType, Fresh, ObjectRef
+from .correlation import Correlation, Correlator, EventLimits, EventNote, EventRecord, EventType, Fresh, ObjectRef
 from .logs import LogLimiter
 from .metrics import Metrics
 
@@ -123,6 +123,11 @@ class EventRecorder:
             self._drop(outcome.value, fresh)
         else:
             self._wake.set()
+
+    def note(self, regarding: ObjectRef, note: EventNote) -> None:
+        """Record an event whose content was decided elsewhere; as :meth:`event`."""
+        type_: EventType = "Warning" if note.warning else "Normal"
+        self.event(regarding, type=type_, reason=note.reason, message=note.message, once=note.once)
 
     async def run(self) -> None:
         """Write until cancelled."""

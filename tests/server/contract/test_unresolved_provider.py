@@ -100,7 +100,7 @@ def test_a_failure_to_read_that_lasts_is_reported_as_unknown_and_holds_until_it_
     well, never, held = (Scenario(api, namespace, kind, kind.kind.lower()) for kind in (readable, denied, dying))
     all_versions = dying.definition["spec"]["versions"]
     [port] = free_ports(1)
-    with manager_in_process(plane, Timings(unreadable_report=1.5, unresolved_recheck=0.5), metrics_port=port):
+    with manager_in_process(plane, Timings(unreadable_limit=1.5, unresolved_recheck=0.5), metrics_port=port):
         for scenario in (well, never, held):
             scenario.create()
         held.wait_made()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import random
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, cast
 
 import pytest
 
 from fivespot.cli.options import ManagerOptions
 from fivespot.cli.process import _loop_factory, assemble
+from fivespot.controllers import scheduledmachine
+from fivespot.controllers.scheduledmachine import MachineSettings
 from fivespot.runtime.client import Connection, HttpTransport, Request, Response
 from fivespot.runtime.clock import InlineOffload, LoopClock
 from fivespot.runtime.errors import ConfigError
@@ -57,8 +60,22 @@ async def test_what_was_asked_for_reaches_the_controllers() -> None:
     manager, _ = build(namespaces=("a", "b"))
     settings = manager.context.settings
     assert settings.namespaces == ("a", "b")
-    assert settings.force_finalizer_on_timeout
-    assert (settings.max_deletions_per_minute, settings.capi_version, settings.instance) == (6, "v1beta1", "pod-1")
+    assert settings.instance == "pod-1"
+
+
+async def test_the_machine_controller_gets_its_own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[MachineSettings] = []
+
+    def build_instead(context: Any, *, settings: MachineSettings) -> Any:
+        given.append(settings)
+
+    monkeypatch.setattr(scheduledmachine, "build", build_instead)
+    manager, _ = build()
+    for factory in manager._factories:
+        if isinstance(factory, partial) and factory.func is build_instead:
+            factory(manager.context)
+    wanted = MachineSettings(capi_version="v1beta1", force_finalizer_on_timeout=True, max_deletions_per_minute=6)
+    assert given == [wanted]
 
 
 async def test_the_lease_names_the_pod_and_its_reconcilers() -> None:

@@ -19,7 +19,7 @@ from fivespot.controllers.scheduledmachine.plan import Plan, Step
 from fivespot.controllers.scheduledmachine.snapshot import Child, Refusal, Slot, Snapshot, World
 from fivespot.controllers.scheduledmachine.spec import SpecView, TemplateKind
 from fivespot.controllers.scheduledmachine.status import build_status
-from fivespot.controllers.scheduledmachine.stored_status import StatusMemory, read_memory
+from fivespot.controllers.scheduledmachine.stored_status import StoredStatus, read_stored_status
 from fivespot.controllers.scheduledmachine.timings import Timings
 from fivespot.runtime.objects import Head, OwnerReference, Resource, find_condition, rfc3339
 
@@ -173,9 +173,9 @@ def status(reference: Reference | None = HOURS, *, active: bool | None = True, *
     return {"phase": "Pending", "spotSchedule": spot, **more}
 
 
-def memory(stored: Mapping[str, Any] | None = None, **more: Any) -> StatusMemory:
+def stored_status(stored: Mapping[str, Any] | None = None, **more: Any) -> StoredStatus:
     """What is remembered of a stored status, the ordinary one with ``more`` fields by default."""
-    return read_memory({"status": dict(stored) if stored is not None else status(**more)})
+    return read_stored_status({"status": dict(stored) if stored is not None else status(**more)})
 
 
 def ref(resource: Resource, uid: str = "") -> Json:
@@ -199,11 +199,11 @@ def machine_ref(uid: str = "m-1") -> Json:
     }
 
 
-def world(reading: Resolution = UP, **changes: Any) -> World:
-    return replace(World(reading=reading, capi=CAPI, cluster=CLUSTER), **changes)
+def world(resolution: Resolution = UP, **changes: Any) -> World:
+    return replace(World(resolution=resolution, capi=CAPI, cluster=CLUSTER), **changes)
 
 
-def snapshot(reading: Resolution = UP, **changes: Any) -> Snapshot:
+def snapshot(resolution: Resolution = UP, **changes: Any) -> Snapshot:
     """A snapshot at NOW. Fields of the world and of the snapshot are told apart by name."""
     fields = {name: changes.pop(name) for name in tuple(changes) if name in World.__dataclass_fields__}
     if "machine" in fields and "children" not in fields and fields["machine"] is not None:
@@ -213,15 +213,15 @@ def snapshot(reading: Resolution = UP, **changes: Any) -> Snapshot:
         monotonic=1000.0,
         head=head(),
         spec=spec(),
-        memory=memory(),
-        world=world(reading, **fields),
+        stored=stored_status(),
+        world=world(resolution, **fields),
         timings=Timings(),
     )
     return replace(usual, **changes)
 
 
 def refusal(due: float = 1060.0, **changes: Any) -> Refusal:
-    """The memory of a refused step, due a minute from NOW."""
+    """The stored of a refused step, due a minute from NOW."""
     known: Json = {"fingerprint": "f", "attempt": 1, "due": due, "reason": "MachineCreationFailed"}
     return Refusal(**(known | {"message": "quota exceeded", "stalled": False} | changes))
 
@@ -233,7 +233,7 @@ def steps(plan: Plan, kind: type[S]) -> list[S]:
 
 def after(s: Snapshot, plan: Plan, **changes: Any) -> Snapshot:
     """The snapshot once the plan's report was written, nothing else having changed."""
-    return replace(s, memory=memory(build_status(s, plan)), **changes)
+    return replace(s, stored=stored_status(build_status(s, plan)), **changes)
 
 
 def judged(s: Snapshot) -> tuple[Plan, Json]:

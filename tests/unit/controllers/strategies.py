@@ -20,7 +20,7 @@ from fivespot.controllers.scheduledmachine.children import EXCLUDE_DRAIN, EXCLUD
 from fivespot.controllers.scheduledmachine.cluster_api import ClusterApi, ClusterView, Known, MachineView
 from fivespot.controllers.scheduledmachine.snapshot import Answers, Child, Refusal, Slot, Snapshot, TemplateState, World
 from fivespot.controllers.scheduledmachine.spec import SpecView
-from fivespot.controllers.scheduledmachine.stored_status import StatusMemory
+from fivespot.controllers.scheduledmachine.stored_status import StoredStatus
 from fivespot.controllers.scheduledmachine.timings import Timings
 from fivespot.runtime.objects import Head, OwnerReference, rfc3339
 from unit.controllers.build import (
@@ -40,9 +40,9 @@ from unit.controllers.build import (
     head,
     machine,
     machine_ref,
-    memory,
     ref,
     spec,
+    stored_status,
 )
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ def _display() -> Display:
     )
 
 
-def _reading() -> Resolution:
+def _resolution() -> Resolution:
     readings: list[Resolution] = [
         Resolved(_maybe(), _display()),
         Unresolved(_one(*UNRESOLVED_REASONS), _one("why", "x" * 2000), _display()),
@@ -172,7 +172,7 @@ def _condition(type_: str) -> dict[str, Any]:
 _TYPES = ("Ready", "SpotScheduleResolved", "Scheduled", "MachineReady", "Reconciling", "Paused", "Theirs")
 
 
-def _status() -> StatusMemory:
+def _status() -> StoredStatus:
     whose = _one(HOURS, HOURS, OTHER)
     stored = _some(
         phase=lambda: _one(*(phase.value for phase in Phase), "Invented"),
@@ -188,7 +188,7 @@ def _status() -> StatusMemory:
         replacements=lambda: {"count": _one(0, 1, 2, 40), "lastTime": _stamp(), "uid": _one("m-0", "m-1")},
         conditions=lambda: [_condition(type_) for type_ in _rng.sample(_TYPES, _one(0, 2, 4))],
     )
-    return memory(stored)
+    return stored_status(stored)
 
 
 def _refusal() -> Refusal | None:
@@ -204,7 +204,7 @@ def _head() -> Head:
 
 
 def _answers() -> Answers:
-    return Answers(_one(frozenset(), frozenset({"m-1", "m-0"})), swept=_maybe(0.8))
+    return Answers(_one(frozenset(), frozenset({"m-1", "m-0"})), searched=_maybe(0.8))
 
 
 def _world(children_state: tuple[Known, bool], **fields: Any) -> World:
@@ -218,10 +218,10 @@ snapshots: st.SearchStrategy[Snapshot] = st.builds(
     monotonic=st.just(1000.0),
     head=_pool(head(), _head),
     spec=_pool(spec(), _spec),
-    memory=_pool(memory(), _status),
+    stored=_pool(stored_status(), _status),
     world=st.builds(
         _world,
-        reading=_pool(Resolved(True), _reading),
+        resolution=_pool(Resolved(True), _resolution),
         capi=st.sampled_from(
             [
                 CAPI,
@@ -243,7 +243,7 @@ snapshots: st.SearchStrategy[Snapshot] = st.builds(
         templates=_pool(TemplateState(Known.YES), lambda: TemplateState(_one(*Known, Known.YES), "why"), 40),
     ),
     timings=st.just(Timings()),
-    answers=_pool(Answers(swept=True), _answers, 40),
+    answers=_pool(Answers(searched=True), _answers, 40),
     refusal=_pool(None, _refusal),
     unreadable_for=st.sampled_from([0.0, 29.9, 30.0, 3600.0]),
     fresh=st.sampled_from([False, False, True]),

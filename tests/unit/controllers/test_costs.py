@@ -9,7 +9,7 @@ import pytest
 
 from fivespot.contract import Resolution
 from fivespot.controllers.scheduledmachine.cluster_api import MachineView
-from fivespot.controllers.scheduledmachine.status import mirror_only
+from fivespot.controllers.scheduledmachine.status import machine_progress_only
 from fivespot.runtime.objects import merge_diff
 from unit.controllers.build import (
     BOOTSTRAP,
@@ -21,35 +21,35 @@ from unit.controllers.build import (
     judged,
     machine,
     machine_ref,
-    memory,
     ready_machine,
     ref,
     snapshot,
     status,
+    stored_status,
 )
 
 REFERENCES = ("bootstrapRef", "infrastructureRef")
 
 
 @pytest.mark.contract("B5.2")
-@pytest.mark.parametrize("reading", [UP, DOWN], ids=["up", "down"])
-def test_what_cluster_api_deletes_with_its_machine_costs_no_write(reading: Resolution) -> None:
-    begun = memory(machineRef=machine_ref(), shutdownRequestedTime=at(minutes=1))
-    going = snapshot(reading, machine=machine(deleting=True), memory=begun)
+@pytest.mark.parametrize("resolution", [UP, DOWN], ids=["up", "down"])
+def test_what_cluster_api_deletes_with_its_machine_costs_no_write(resolution: Resolution) -> None:
+    begun = stored_status(machineRef=machine_ref(), shutdownRequestedTime=at(minutes=1))
+    going = snapshot(resolution, machine=machine(deleting=True), stored=begun)
     _, written = judged(going)
     assert set(REFERENCES) <= set(written)
     for left in (adopted()[:1], adopted()[1:], ()):
-        later = snapshot(reading, machine=machine(deleting=True), children=left, memory=memory(written))
+        later = snapshot(resolution, machine=machine(deleting=True), children=left, stored=stored_status(written))
         assert merge_diff(written, judged(later)[1]) == {}
 
 
 @pytest.mark.contract("B4.5")
 def test_the_references_go_with_the_machine() -> None:
     refs = {"bootstrapRef": ref(BOOTSTRAP), "infrastructureRef": ref(INFRASTRUCTURE)}
-    stored = memory({**status(machineRef=machine_ref(), shutdownRequestedTime=at(minutes=1)), **refs})
-    _, written = judged(snapshot(DOWN, memory=stored))
+    stored = stored_status({**status(machineRef=machine_ref(), shutdownRequestedTime=at(minutes=1)), **refs})
+    _, written = judged(snapshot(DOWN, stored=stored))
     assert not set(REFERENCES) & set(written)
-    alive = snapshot(UP, machine=machine(), children=adopted()[:1], memory=stored)
+    alive = snapshot(UP, machine=machine(), children=adopted()[:1], stored=stored)
     assert set(judged(alive)[1]) & set(REFERENCES) == {"bootstrapRef"}, "a machine that stays may lose one too"
 
 
@@ -59,9 +59,9 @@ def test_the_references_go_with_the_machine() -> None:
 def mirrors(first: MachineView, second: MachineView) -> bool:
     """Whether going from one Machine to the other is a change of what mirrors it alone."""
     old = judged(snapshot(UP, machine=first))[1]
-    new = judged(snapshot(UP, machine=second, memory=memory(old)))[1]
+    new = judged(snapshot(UP, machine=second, stored=stored_status(old)))[1]
     assert merge_diff(old, new)
-    return mirror_only(old, new)
+    return machine_progress_only(old, new)
 
 
 @pytest.mark.contract("B5.2")
@@ -87,18 +87,18 @@ def test_where_a_ready_machine_is_found_is_told_at_once() -> None:
     """Cluster API writes that a Machine is ready before it writes the id, and people go on with either."""
     old = judged(snapshot(UP, machine=ready_machine()))[1]
     for changes in ({"providerID": "x://9"}, {"nodeRef": {"name": "node-9"}}):
-        assert not mirror_only(old, {**old, **changes})
-    assert mirror_only(old, {**old, "message": "other"})
+        assert not machine_progress_only(old, {**old, **changes})
+    assert machine_progress_only(old, {**old, "message": "other"})
 
 
 @pytest.mark.contract("B5.2")
 def test_while_a_machine_goes_its_readiness_is_mirrored_like_the_rest() -> None:
-    going = snapshot(DOWN, machine=ready_machine(deleting=True), memory=memory(machineRef=machine_ref()))
+    going = snapshot(DOWN, machine=ready_machine(deleting=True), stored=stored_status(machineRef=machine_ref()))
     old = judged(going)[1]
     for later in (machine(deleting=True, ready_reason="Deleting"), machine(deleting=True)):
-        new = judged(snapshot(DOWN, machine=later, memory=memory(old)))[1]
+        new = judged(snapshot(DOWN, machine=later, stored=stored_status(old)))[1]
         assert merge_diff(old, new)
-        assert mirror_only(old, new)
+        assert machine_progress_only(old, new)
 
 
 @pytest.mark.contract("B5.2")
@@ -126,12 +126,12 @@ def test_whatever_else_changes_is_written_at_once(edit: Any) -> None:
     assert [entry["type"] for entry in old["conditions"][:3]] == ["Ready", "MachineReady", "SpotScheduleResolved"]
     new = copy.deepcopy(old)
     new["message"] = "other"
-    assert mirror_only(old, new)
+    assert machine_progress_only(old, new)
     edit(new)
-    assert not mirror_only(old, new)
+    assert not machine_progress_only(old, new)
 
 
 @pytest.mark.contract("B5.2")
 def test_without_a_machine_nothing_is_mirrored() -> None:
     old = judged(snapshot(DOWN))[1]
-    assert not mirror_only(old, {**old, "message": "other"})
+    assert not machine_progress_only(old, {**old, "message": "other"})

@@ -14,10 +14,10 @@ from fivespot.controllers.scheduledmachine.children import EXCLUDE_DRAIN, EXCLUD
 from fivespot.controllers.scheduledmachine.cluster_api import ClusterApi, ClusterView, Known
 from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.plan import (
-    Ask,
     DeleteChildren,
     DeleteMachine,
     PatchMachine,
+    Question,
     Want,
 )
 from fivespot.controllers.scheduledmachine.snapshot import Child, Slot, Snapshot
@@ -36,13 +36,13 @@ from unit.controllers.build import (
     condition,
     judged,
     machine,
-    memory,
     ready_machine,
     ref,
     refusal,
     snapshot,
     spec,
     steps,
+    stored_status,
 )
 
 NO_DRAIN = ((EXCLUDE_DRAIN, ""), (EXCLUDE_VOLUMES, ""))
@@ -52,8 +52,8 @@ DELETING_CLUSTER = ClusterView(Known.YES, deleting=True)
 LEFT = (child(Slot.BOOTSTRAP), child(Slot.INFRASTRUCTURE, deleting=True))
 
 
-def down(reading: Resolution = DOWN, **changes: Any) -> Snapshot:
-    return snapshot(reading, **changes)
+def down(resolution: Resolution = DOWN, **changes: Any) -> Snapshot:
+    return snapshot(resolution, **changes)
 
 
 # Grace ----------------------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def down(reading: Resolution = DOWN, **changes: Any) -> Snapshot:
 
 @pytest.mark.contract("B1.9", "B1.20")
 @pytest.mark.parametrize(
-    ("changes", "want"), [({}, Want.INACTIVE), ({"reading": UP, "spec": OFF}, Want.DISABLED)], ids=["b1_9", "b1_20"]
+    ("changes", "want"), [({}, Want.INACTIVE), ({"resolution": UP, "spec": OFF}, Want.DISABLED)], ids=["b1_9", "b1_20"]
 )
 def test_grace_begins_and_is_timed(changes: dict[str, Any], want: Want) -> None:
     plan, stored = judged(down(**changes, machine=ready_machine()))
@@ -74,15 +74,17 @@ def test_grace_begins_and_is_timed(changes: dict[str, Any], want: Want) -> None:
 
 @pytest.mark.contract("B1.9")
 def test_wanted_again_during_grace_nothing_was_touched() -> None:
-    plan, stored = judged(snapshot(UP, machine=ready_machine(), memory=memory(shutdownRequestedTime=at(minutes=2))))
+    plan, stored = judged(
+        snapshot(UP, machine=ready_machine(), stored=stored_status(shutdownRequestedTime=at(minutes=2)))
+    )
     assert (plan.phase, plan.steps, plan.settled) == (Phase.ACTIVE, (), True)
     assert not {"shutdownRequestedTime", "nextCleanup"} & set(stored)
 
 
 @pytest.mark.contract("B1.21")
 def test_grace_counts_from_when_down_was_first_wanted_whatever_wants_it_now() -> None:
-    begun = memory(shutdownRequestedTime=at(minutes=4))
-    for s in (down(memory=begun), down(UP, spec=OFF, memory=begun)):
+    begun = stored_status(shutdownRequestedTime=at(minutes=4))
+    for s in (down(stored=begun), down(UP, spec=OFF, stored=begun)):
         plan = decide(replace(s, world=replace(s.world, machine=ready_machine())))
         assert plan.wake == NOW + timedelta(minutes=1)
         assert plan.shutdown_requested == NOW - timedelta(minutes=4)
@@ -90,16 +92,16 @@ def test_grace_counts_from_when_down_was_first_wanted_whatever_wants_it_now() ->
 
 @pytest.mark.contract("B1.21")
 def test_an_edited_timeout_moves_the_end_of_grace() -> None:
-    begun = memory(shutdownRequestedTime=at(minutes=4))
-    later = decide(down(machine=ready_machine(), memory=begun, spec=spec(grace=timedelta(hours=1))))
+    begun = stored_status(shutdownRequestedTime=at(minutes=4))
+    later = decide(down(machine=ready_machine(), stored=begun, spec=spec(grace=timedelta(hours=1))))
     assert later.next_cleanup == NOW + timedelta(minutes=56)
-    over = decide(down(machine=ready_machine(), memory=begun, spec=spec(grace=timedelta(minutes=3))))
+    over = decide(down(machine=ready_machine(), stored=begun, spec=spec(grace=timedelta(minutes=3))))
     assert steps(over, DeleteMachine)
 
 
 @pytest.mark.contract("B1.21")
 def test_a_start_in_the_future_restarts_grace() -> None:
-    plan = decide(down(machine=ready_machine(), memory=memory(shutdownRequestedTime=at(hours=-9))))
+    plan = decide(down(machine=ready_machine(), stored=stored_status(shutdownRequestedTime=at(hours=-9))))
     assert plan.shutdown_requested == NOW
     assert plan.next_cleanup == NOW + timedelta(minutes=5)
 
@@ -123,12 +125,12 @@ def test_without_grace_the_machine_goes_in_the_first_run(fraction: int) -> None:
 
 # Drain and delete -----------------------------------------------------------------------------------------------
 
-OVER = memory(shutdownRequestedTime=at(minutes=5))
+OVER = stored_status(shutdownRequestedTime=at(minutes=5))
 
 
 @pytest.mark.contract("B1.10")
 def test_after_grace_the_machine_alone_is_deleted_with_drain() -> None:
-    plan, stored = judged(down(machine=ready_machine(), memory=OVER))
+    plan, stored = judged(down(machine=ready_machine(), stored=OVER))
     (step,) = plan.steps
     assert isinstance(step, DeleteMachine)
     assert step.machine.head.uid == "m-1"
@@ -139,7 +141,7 @@ def test_after_grace_the_machine_alone_is_deleted_with_drain() -> None:
 
 @pytest.mark.contract("B1.10")
 def test_a_deleting_machine_is_waited_for_and_says_what_holds_it() -> None:
-    plan = decide(down(machine=machine(deleting=True, deleting_message="PDB web"), memory=OVER))
+    plan = decide(down(machine=machine(deleting=True, deleting_message="PDB web"), stored=OVER))
     assert (plan.phase, plan.steps) == (Phase.SHUTTING_DOWN, ())
     assert "PDB web" in plan.message
 
@@ -170,15 +172,17 @@ def test_what_is_foreign_is_not_touched_and_not_waited_for() -> None:
     ("changes", "phase", "reason"),
     [
         ({}, "Inactive", "ScheduleInactive"),
-        ({"reading": UP, "spec": OFF}, "Disabled", "ScheduleDisabled"),
-        ({"reading": UP, "spec": KILL}, "Terminated", "KillSwitchActivated"),
-        ({"reading": UP, "cluster": DELETING_CLUSTER}, "Inactive", "ClusterDeleting"),
+        ({"resolution": UP, "spec": OFF}, "Disabled", "ScheduleDisabled"),
+        ({"resolution": UP, "spec": KILL}, "Terminated", "KillSwitchActivated"),
+        ({"resolution": UP, "cluster": DELETING_CLUSTER}, "Inactive", "ClusterDeleting"),
     ],
     ids=["b1_12", "b1_13", "b1_15", "b6_1"],
 )
 def test_with_nothing_left_it_is_settled(changes: dict[str, Any], phase: str, reason: str) -> None:
-    leftover = memory(machineRef={"uid": "m-1"}, bootstrapRef=ref(BOOTSTRAP), shutdownRequestedTime=at(minutes=9))
-    plan, stored = judged(down(**changes, memory=leftover))
+    leftover = stored_status(
+        machineRef={"uid": "m-1"}, bootstrapRef=ref(BOOTSTRAP), shutdownRequestedTime=at(minutes=9)
+    )
+    plan, stored = judged(down(**changes, stored=leftover))
     assert (plan.steps, plan.settled, plan.wake) == ((), True, None)
     assert (stored["phase"], stored["ready"]) == (phase, False)
     assert condition(stored, "Ready") == ("True", reason)
@@ -190,7 +194,7 @@ def test_with_nothing_left_it_is_settled(changes: dict[str, Any], phase: str, re
 @pytest.mark.contract("B1.15")
 def test_clearing_the_switch_lets_the_schedule_decide_again() -> None:
     stored = judged(down(UP, spec=KILL))[1]
-    assert decide(snapshot(UP, memory=memory(stored))).phase is Phase.ACTIVE
+    assert decide(snapshot(UP, stored=stored_status(stored))).phase is Phase.ACTIVE
 
 
 # Kill switch ----------------------------------------------------------------------------------------------------
@@ -234,7 +238,7 @@ def test_a_cluster_being_deleted_takes_its_machine_without_grace_but_with_drain(
 
 @pytest.mark.contract("B6.1")
 def test_a_machine_goes_also_when_its_cluster_is_gone() -> None:
-    assert steps(decide(down(machine=ready_machine(), memory=OVER, cluster=NO_CLUSTER)), DeleteMachine)
+    assert steps(decide(down(machine=ready_machine(), stored=OVER, cluster=NO_CLUSTER)), DeleteMachine)
 
 
 # Take-over ------------------------------------------------------------------------------------------------------
@@ -254,14 +258,14 @@ def test_a_machine_taken_over_is_told_how_to_drain_before_it_is_deleted(
     found: dict[str, Any], drain: int, patch: PatchMachine | None
 ) -> None:
     taken = machine(annotations={}, **found)
-    s = down(machine=taken, memory=OVER, spec=spec(drain_timeout=timedelta(seconds=drain)))
+    s = down(machine=taken, stored=OVER, spec=spec(drain_timeout=timedelta(seconds=drain)))
     wanted = () if patch is None else (replace(patch, machine=taken),)
     assert decide(s).steps == (*wanted, DeleteMachine(taken))
 
 
 @pytest.mark.contract("B2.5")
 def test_a_machine_of_ours_is_not_patched_before_its_deletion() -> None:
-    s = down(machine=machine(has_drain_timeout=False), memory=OVER, spec=spec(drain_timeout=timedelta(0)))
+    s = down(machine=machine(has_drain_timeout=False), stored=OVER, spec=spec(drain_timeout=timedelta(0)))
     assert [type(step) for step in decide(s).steps] == [DeleteMachine]
 
 
@@ -269,7 +273,7 @@ def test_a_machine_of_ours_is_not_patched_before_its_deletion() -> None:
 
 
 @pytest.mark.contract("B1.16")
-@pytest.mark.parametrize("changes", [{"spec": KILL}, {"memory": OVER}, {"children": LEFT, "machine": None}])
+@pytest.mark.parametrize("changes", [{"spec": KILL}, {"stored": OVER}, {"children": LEFT, "machine": None}])
 def test_a_refused_deletion_waits_until_it_is_due(changes: dict[str, Any]) -> None:
     fields = {"machine": ready_machine()} | changes
     plan, stored = judged(down(**fields, refusal=refusal(reason="MachineDeletionFailed", stalled=True)))
@@ -279,7 +283,7 @@ def test_a_refused_deletion_waits_until_it_is_due(changes: dict[str, Any]) -> No
 
 
 @pytest.mark.contract("B1.17")
-@pytest.mark.parametrize("changes", [{}, {"reading": UP, "spec": OFF}, {"cluster": DELETING_CLUSTER}])
+@pytest.mark.parametrize("changes", [{}, {"resolution": UP, "spec": OFF}, {"cluster": DELETING_CLUSTER}])
 def test_an_invalid_object_with_nothing_left_is_an_error_also_when_down(changes: dict[str, Any]) -> None:
     s = down(**changes)
     plan = decide(replace(s, spec=replace(s.spec, problems=("spec.clusterName: is required",))))
@@ -289,7 +293,7 @@ def test_an_invalid_object_with_nothing_left_is_an_error_also_when_down(changes:
 @pytest.mark.contract("B1.17")
 def test_an_invalid_object_is_still_shut_down() -> None:
     broken = spec(problems=("broken",), bootstrap=None, infrastructure=None)
-    assert steps(decide(down(machine=ready_machine(), memory=OVER, spec=broken)), DeleteMachine)
+    assert steps(decide(down(machine=ready_machine(), stored=OVER, spec=broken)), DeleteMachine)
     assert steps(decide(down(children=LEFT, spec=broken)), DeleteChildren)
     killed = decide(down(spec=replace(broken, kill_switch=True)))
     assert killed.phase is Phase.TERMINATED
@@ -308,20 +312,20 @@ def test_without_cluster_api_there_is_nothing_to_take_away() -> None:
 )
 def test_nothing_counts_as_gone_before_it_was_looked_for(changes: dict[str, Any]) -> None:
     plan = decide(down(**changes))
-    assert (plan.steps, plan.settled, plan.report) == ((), False, False)
+    assert (plan.steps, plan.settled, plan.quiet) == ((), False, True)
 
 
 def test_a_version_of_machines_that_is_not_known_is_an_error_and_forgets_nothing() -> None:
-    remembered = memory(machineRef={"uid": "m-1"}, shutdownRequestedTime=at(minutes=9))
+    remembered = stored_status(machineRef={"uid": "m-1"}, shutdownRequestedTime=at(minutes=9))
     capi = ClusterApi(Known.YES, why="Machines are served at v1alpha4")
-    plan, stored = judged(down(capi=capi, machine_known=Known.UNKNOWN, memory=remembered))
+    plan, stored = judged(down(capi=capi, machine_known=Known.UNKNOWN, stored=remembered))
     assert (plan.phase, plan.reason, plan.stalled) == (Phase.ERROR, Reason.MACHINE_DELETION_FAILED, True)
     assert (stored["machineRef"], stored["shutdownRequestedTime"]) == ({"uid": "m-1"}, at(minutes=9))
 
 
 @pytest.mark.contract("B2.3")
 def test_a_lost_status_is_made_up_for_by_a_search_before_anything_counts_as_gone() -> None:
-    assert decide(down(memory=memory({}))).ask is Ask.SWEEP
+    assert decide(down(stored=stored_status({}))).ask is Question.LEFTOVERS
 
 
 def test_a_kind_that_may_not_be_read_is_an_error_only_if_something_of_it_may_exist() -> None:
@@ -331,9 +335,9 @@ def test_a_kind_that_may_not_be_read_is_an_error_only_if_something_of_it_may_exi
         "children_why": "Infra objects cannot be read: 403",
     }
     assert decide(down(**denied)).settled
-    named = decide(down(**denied, memory=memory(bootstrapRef=ref(BOOTSTRAP))))
+    named = decide(down(**denied, stored=stored_status(bootstrapRef=ref(BOOTSTRAP))))
     assert (named.phase, named.reason, named.stalled) == (Phase.ERROR, Reason.MACHINE_DELETION_FAILED, True)
-    assert decide(down(**denied, memory=memory({}), fresh=True)).settled
+    assert decide(down(**denied, stored=stored_status({}), fresh=True)).settled
 
 
 @pytest.mark.contract("B1.14")
@@ -343,7 +347,7 @@ def test_what_can_be_seen_goes_though_another_kind_may_not_be_read() -> None:
         children_known=Known.UNKNOWN,
         children_error=True,
         children_why="403",
-        memory=memory(infrastructureRef=ref(OLD_INFRASTRUCTURE)),
+        stored=stored_status(infrastructureRef=ref(OLD_INFRASTRUCTURE)),
         spec=KILL,
     )
     plan, stored = judged(s)
@@ -355,10 +359,10 @@ def test_what_can_be_seen_goes_though_another_kind_may_not_be_read() -> None:
 
 @pytest.mark.contract("B2.3")
 def test_an_error_that_was_reported_before_the_search_does_not_stand_in_for_it() -> None:
-    s = down(memory=memory({}), children_known=Known.UNKNOWN, children_error=True, children_why="403")
+    s = down(stored=stored_status({}), children_known=Known.UNKNOWN, children_error=True, children_why="403")
     plan = decide(s)
-    assert (plan.phase, plan.report) == (Phase.ERROR, True)
+    assert (plan.phase, plan.quiet) == (Phase.ERROR, False)
     told = after(s, plan)
     assert decide(told).phase is Phase.ERROR
     readable = replace(told.world, children_known=Known.YES, children_error=False)
-    assert decide(replace(told, world=readable)).ask is Ask.SWEEP
+    assert decide(replace(told, world=readable)).ask is Question.LEFTOVERS

@@ -12,11 +12,11 @@ from fivespot.contract import Resolution
 from fivespot.controllers.scheduledmachine.cluster_api import ClusterApi, Known
 from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.plan import (
-    Ask,
     CreateChildren,
     DeleteChildren,
     DeleteMachine,
     PatchMachine,
+    Question,
 )
 from fivespot.controllers.scheduledmachine.snapshot import Answers, Child, Slot, TemplateState
 from fivespot.runtime.objects import OwnerReference
@@ -38,13 +38,13 @@ from unit.controllers.build import (
     judged,
     machine,
     machine_ref,
-    memory,
     ready_machine,
     ref,
     refusal,
     snapshot,
     spec,
     steps,
+    stored_status,
 )
 
 BOTH = (child(Slot.BOOTSTRAP), child(Slot.INFRASTRUCTURE))
@@ -69,7 +69,7 @@ def test_with_taints_the_machine_is_rehearsed_before_anything_else() -> None:
 
 @pytest.mark.contract("B1.1")
 def test_creation_ends_a_shutdown_in_the_same_report() -> None:
-    s = snapshot(UP, children=BOTH, memory=memory(shutdownRequestedTime=at(hours=1)))
+    s = snapshot(UP, children=BOTH, stored=stored_status(shutdownRequestedTime=at(hours=1)))
     plan = decide(s)
     assert steps(plan, CreateChildren)
     assert plan.shutdown_requested is None
@@ -126,19 +126,19 @@ def test_a_template_edited_while_active_changes_nothing_but_the_report() -> None
 @pytest.mark.contract("B1.3")
 def test_a_machine_that_someone_deletes_is_waited_for_and_counted_once() -> None:
     s = snapshot(
-        UP, machine=machine(deleting=True, deleting_message="draining"), memory=memory(machineRef=machine_ref())
+        UP, machine=machine(deleting=True, deleting_message="draining"), stored=stored_status(machineRef=machine_ref())
     )
     plan, stored = judged(s)
     assert (plan.phase, plan.reason, plan.steps) == (Phase.SHUTTING_DOWN, Reason.MACHINE_DELETING, ())
     assert "draining" in plan.message
     assert (plan.replacement, plan.replaced.count, plan.replaced.uid) == ("Deleted", 1, "m-1")
-    again = decide(snapshot(UP, machine=machine(deleting=True), memory=memory(stored)))
+    again = decide(snapshot(UP, machine=machine(deleting=True), stored=stored_status(stored)))
     assert (again.replacement, again.replaced) == ("", plan.replaced)
 
 
 @pytest.mark.contract("B1.3")
 def test_a_machine_of_our_own_shutdown_is_not_a_replacement_and_the_shutdown_is_remembered() -> None:
-    s = snapshot(UP, machine=machine(deleting=True), memory=memory(shutdownRequestedTime=at(minutes=9)))
+    s = snapshot(UP, machine=machine(deleting=True), stored=stored_status(shutdownRequestedTime=at(minutes=9)))
     plan, stored = judged(s)
     assert (plan.replacement, plan.replaced.count) == ("", 0)
     assert stored["shutdownRequestedTime"] == at(minutes=9)
@@ -182,16 +182,16 @@ def test_any_other_leftover_is_deleted_and_waited_for(left: Child) -> None:
 
 
 @pytest.mark.contract("B1.5")
-@pytest.mark.parametrize("reading", [UP, DOWN], ids=["up", "down"])
+@pytest.mark.parametrize("resolution", [UP, DOWN], ids=["up", "down"])
 def test_what_a_machine_has_adopted_is_deleted_only_when_the_server_says_that_it_is_gone(
-    reading: Resolution,
+    resolution: Resolution,
 ) -> None:
     """The answer to its creation was lost, and its cache may be behind that of what it was made from."""
-    s = snapshot(reading, children=adopted("m-2"), memory=memory(shutdownRequestedTime=at(minutes=1)))
+    s = snapshot(resolution, children=adopted("m-2"), stored=stored_status(shutdownRequestedTime=at(minutes=1)))
     plan = decide(s)
-    assert (plan.ask, plan.report, plan.steps) == (Ask.MACHINE_GONE, False, ())
+    assert (plan.ask, plan.quiet, plan.steps) == (Question.MACHINE_GONE, True, ())
     another = decide(replace(s, answers=Answers(gone=frozenset({"m-1"}))))
-    assert another.ask is Ask.MACHINE_GONE
+    assert another.ask is Question.MACHINE_GONE
     assert steps(decide(replace(s, answers=Answers(gone=frozenset({"m-2"})))), DeleteChildren)
     owner = controller("Machine", "m-2")
     going = tuple(child(slot, owner=owner, deleting=True) for slot in Slot)
@@ -214,11 +214,13 @@ def test_a_leftover_that_is_going_is_waited_for_without_another_delete() -> None
 @pytest.mark.contract("B1.21")
 def test_a_shutdown_is_remembered_until_its_leftovers_are_gone_though_up_is_wanted_again() -> None:
     going = (child(Slot.INFRASTRUCTURE, deleting=True),)
-    s = snapshot(UP, children=going, memory=memory(shutdownRequestedTime=at(minutes=9), machineRef=machine_ref()))
+    s = snapshot(
+        UP, children=going, stored=stored_status(shutdownRequestedTime=at(minutes=9), machineRef=machine_ref())
+    )
     plan, stored = judged(s)
-    assert (plan.replacement, plan.notices) == ("", ())
+    assert (plan.replacement, plan.events) == ("", ())
     assert stored["shutdownRequestedTime"] == at(minutes=9)
-    gone, stored = judged(snapshot(UP, memory=memory(stored)))
+    gone, stored = judged(snapshot(UP, stored=stored_status(stored)))
     assert gone.replaced.count == 0
     assert steps(gone, CreateChildren)
     assert "shutdownRequestedTime" not in stored
@@ -236,28 +238,28 @@ def test_of_two_leftovers_in_one_place_status_names_the_one_that_spec_does_not()
 
 @pytest.mark.contract("B1.6")
 def test_the_server_is_asked_before_a_machine_counts_as_lost() -> None:
-    plan = decide(snapshot(UP, memory=memory(machineRef=machine_ref())))
-    assert (plan.ask, plan.report, plan.steps) == (Ask.MACHINE_GONE, False, ())
+    plan = decide(snapshot(UP, stored=stored_status(machineRef=machine_ref())))
+    assert (plan.ask, plan.quiet, plan.steps) == (Question.MACHINE_GONE, True, ())
 
 
 @pytest.mark.contract("B1.6")
 def test_a_lost_machine_is_told_once_and_recreated_under_the_brake() -> None:
-    s = snapshot(UP, memory=memory(machineRef=machine_ref()), answers=Answers(gone=frozenset({"m-1"})))
+    s = snapshot(UP, stored=stored_status(machineRef=machine_ref()), answers=Answers(gone=frozenset({"m-1"})))
     plan, stored = judged(s)
     assert (plan.phase, plan.steps, plan.replacement) == (Phase.PENDING, (), "Lost")
-    (notice,) = plan.notices
-    assert (notice.reason, notice.warning, notice.once) == (Reason.MACHINE_LOST, True, "m-1")
+    (event,) = plan.events
+    assert (event.reason, event.warning, event.once) == (Reason.MACHINE_LOST, True, "m-1")
     assert plan.wake is not None
     assert (plan.wake - s.now).total_seconds() == 10
-    again = decide(snapshot(UP, memory=memory(stored)))
-    assert (again.notices, again.replacement, again.replaced.count) == ((), "", 1)
+    again = decide(snapshot(UP, stored=stored_status(stored)))
+    assert (again.events, again.replacement, again.replaced.count) == ((), "", 1)
 
 
 @pytest.mark.contract("B1.6")
 def test_a_machine_that_we_shut_down_ourselves_is_not_lost() -> None:
-    s = snapshot(UP, memory=memory(machineRef=machine_ref(), shutdownRequestedTime=at(minutes=9)))
+    s = snapshot(UP, stored=stored_status(machineRef=machine_ref(), shutdownRequestedTime=at(minutes=9)))
     plan = decide(s)
-    assert (plan.ask, plan.notices) == (None, ())
+    assert (plan.ask, plan.events) == (None, ())
     assert steps(plan, CreateChildren)
 
 
@@ -314,9 +316,9 @@ def test_a_machine_marked_by_a_health_check_is_deleted_and_counted() -> None:
     assert (plan.phase, plan.reason, plan.replacement) == (Phase.SHUTTING_DOWN, Reason.REMEDIATING, "Remediated")
     assert [step.machine.head.uid for step in steps(plan, DeleteMachine)] == ["m-1"]
     assert len(plan.steps) == 1
-    again = decide(snapshot(UP, machine=machine(deleting=True), memory=memory(stored)))
+    again = decide(snapshot(UP, machine=machine(deleting=True), stored=stored_status(stored)))
     assert (again.replaced.count, again.replacement) == (1, "")
-    gone = decide(snapshot(UP, memory=memory(stored)))
+    gone = decide(snapshot(UP, stored=stored_status(stored)))
     assert (gone.reason, gone.steps) == ("ReplacementDelayed", ())
 
 
@@ -359,10 +361,10 @@ def test_an_invalid_object_keeps_the_machine_it_has() -> None:
     ids=["lost-status", "first-seen", "existing-5-spot", "bootstrap-named", "infrastructure-named"],
 )
 def test_leftovers_are_searched_by_label_only_where_status_names_none(stored: Any, fresh: bool, asks: bool) -> None:
-    plan = decide(snapshot(UP, memory=memory(stored or {}), fresh=fresh))
-    assert (plan.ask is Ask.SWEEP) is asks
-    swept = decide(snapshot(UP, memory=memory(stored or {}), fresh=fresh, answers=Answers(swept=True)))
-    assert steps(swept, CreateChildren)
+    plan = decide(snapshot(UP, stored=stored_status(stored or {}), fresh=fresh))
+    assert (plan.ask is Question.LEFTOVERS) is asks
+    searched = decide(snapshot(UP, stored=stored_status(stored or {}), fresh=fresh, answers=Answers(searched=True)))
+    assert steps(searched, CreateChildren)
 
 
 @pytest.mark.contract("B6.1")
@@ -386,7 +388,7 @@ def test_without_cluster_nothing_is_created_and_that_passes_by_itself() -> None:
 )
 def test_what_is_not_known_yet_is_waited_for_without_a_word(changes: dict[str, Any]) -> None:
     plan = decide(snapshot(UP, **changes))
-    assert (plan.steps, plan.report, plan.recheck) == ((), False, True)
+    assert (plan.steps, plan.quiet, plan.recheck) == ((), True, True)
     assert plan.why_waiting
 
 
@@ -397,7 +399,7 @@ def test_a_running_machine_is_mirrored_though_its_children_are_not_read_and_thei
         children=(),
         children_known=Known.UNKNOWN,
         cluster=UNKNOWN_CLUSTER,
-        memory=memory(bootstrapRef=ref(BOOTSTRAP), infrastructureRef=ref(INFRASTRUCTURE)),
+        stored=stored_status(bootstrapRef=ref(BOOTSTRAP), infrastructureRef=ref(INFRASTRUCTURE)),
     )
     plan, stored = judged(s)
     assert plan.settled

@@ -18,7 +18,7 @@ from fivespot.controllers.scheduledmachine import status_writer
 from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.metrics import MachineMetrics
 from fivespot.controllers.scheduledmachine.snapshot import Snapshot
-from fivespot.controllers.scheduledmachine.status_writer import CONTROLLER, Reporter
+from fivespot.controllers.scheduledmachine.status_writer import CONTROLLER, MachineStatusWriter
 from fivespot.controllers.scheduledmachine.timings import Timings
 from fivespot.runtime.clock import LoopClock
 from fivespot.runtime.errors import ConflictError, ServerError
@@ -29,7 +29,7 @@ from fivespot.runtime.reconcile import Controller, Result
 from fivespot.runtime.reconcile import controller as running
 from fivespot.runtime.telemetry import LogFormat, Metrics, configure
 from unit.controllers.build import DOWN, NAME, NAMESPACE, UID, UP, ready_machine, snapshot
-from unit.controllers.build import memory as remembered
+from unit.controllers.build import stored_status as remembered
 
 NOW = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)
 KEY = Key(NAMESPACE, NAME)
@@ -71,10 +71,10 @@ class OneReport:
             clock=LoopClock(NOW),
             rng=random.Random(1),
             settings=controller_settings,
-            events=SimpleNamespace(event=lambda *_, **__: None),
+            events=SimpleNamespace(note=lambda *_, **__: None),
             plans=PlanBook(),
         )
-        self._reporter = Reporter(
+        self._writer = MachineStatusWriter(
             cast("ManagerContext", context), MachineMetrics(metrics, lambda: ()), Timings(unresolved_jitter=0)
         )
         self._snapshots = iter(snapshots)
@@ -84,7 +84,7 @@ class OneReport:
         self.left -= 1
         judged = next(self._snapshots)
         raw = {"metadata": {"name": NAME, "namespace": NAMESPACE, "uid": UID, "resourceVersion": "7"}}
-        await self._reporter.report(Object.parse(json.dumps(raw).encode()), judged, decide(judged))
+        await self._writer.write(Object.parse(json.dumps(raw).encode()), judged, decide(judged))
         return Result()
 
 
@@ -108,7 +108,7 @@ async def lines_of(
 
 
 async def test_a_change_of_phase_is_one_line_that_says_all() -> None:
-    [line] = await lines_of("json", snapshot(DOWN, memory=remembered(phase="Active")))
+    [line] = await lines_of("json", snapshot(DOWN, stored=remembered(phase="Active")))
     record = json.loads(line)
     assert len(record.pop("reconcile_id")) == 13
     assert record == {
@@ -128,7 +128,7 @@ async def test_a_change_of_phase_is_one_line_that_says_all() -> None:
 
 
 async def test_as_text_it_is_the_same_line() -> None:
-    [line] = await lines_of("text", snapshot(DOWN, memory=remembered(phase="Active")))
+    [line] = await lines_of("text", snapshot(DOWN, stored=remembered(phase="Active")))
     words = line.split()
     assert words[:4] == ["2026-11-30T09:00:00.000000Z", "INFO", "phase", "changed"]
     told = dict(word.split("=", 1) for word in words if "=" in word)
@@ -139,29 +139,29 @@ async def test_as_text_it_is_the_same_line() -> None:
 
 @pytest.mark.parametrize("format", get_args(LogFormat))
 async def test_a_decision_that_changes_nothing_is_no_line(format: LogFormat) -> None:
-    up = snapshot(UP, machine=ready_machine(), memory=remembered(phase="Active"))
+    up = snapshot(UP, machine=ready_machine(), stored=remembered(phase="Active"))
     assert await lines_of(format, up, up) == []
 
 
 async def test_each_run_has_an_identity_of_its_own() -> None:
-    turned = snapshot(DOWN, memory=remembered(phase="Active"))
+    turned = snapshot(DOWN, stored=remembered(phase="Active"))
     first, second = await lines_of("json", turned, turned)
     assert json.loads(first)["reconcile_id"] != json.loads(second)["reconcile_id"]
 
 
 async def test_a_decision_that_was_not_written_is_no_change_but_a_failure() -> None:
     lost = ServerError(500, "InternalError", "etcd is away", request="patch scheduledmachines")
-    [line] = await lines_of("json", snapshot(DOWN, memory=remembered(phase="Active")), error=lost)
+    [line] = await lines_of("json", snapshot(DOWN, stored=remembered(phase="Active")), error=lost)
     record = json.loads(line)
     assert (record["msg"], record["level"], record["name"]) == ("reconcile failed", "warning", NAME)
     assert "etcd is away" in record["error"]
     raced = ConflictError(409, "Conflict", "modified", request="patch scheduledmachines")
-    [line] = await lines_of("json", snapshot(DOWN, memory=remembered(phase="Active")), error=raced)
+    [line] = await lines_of("json", snapshot(DOWN, stored=remembered(phase="Active")), error=raced)
     assert (json.loads(line)["msg"], json.loads(line)["level"]) == ("reconcile failed", "info")
 
 
 async def test_a_dry_run_tells_what_it_would_do() -> None:
-    [line] = await lines_of("json", snapshot(UP, memory=remembered(phase="Inactive")), dry_run=True)
+    [line] = await lines_of("json", snapshot(UP, stored=remembered(phase="Inactive")), dry_run=True)
     record = json.loads(line)
     assert (record["msg"], record["steps"]) == ("would act", ["CreateChildren"])
     assert {"namespace", "name", "reconcile_id", "reason"} <= record.keys()

@@ -16,14 +16,14 @@ from fivespot.controllers.scheduledmachine.cluster_api import Known
 from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.decide_down import FINALIZER_TIMEOUT
 from fivespot.controllers.scheduledmachine.plan import (
-    Ask,
     DeleteChildren,
     DeleteMachine,
     DropFinalizer,
     PatchMachine,
+    Question,
 )
 from fivespot.controllers.scheduledmachine.snapshot import Slot, Snapshot
-from fivespot.controllers.scheduledmachine.status import build_status, phase_notices
+from fivespot.controllers.scheduledmachine.status import build_status, status_events
 from fivespot.runtime.objects import merge_diff
 from unit.controllers.build import (
     BLIND,
@@ -38,19 +38,19 @@ from unit.controllers.build import (
     head,
     judged,
     machine,
-    memory,
     ready_machine,
     snapshot,
     spec,
     status,
     steps,
+    stored_status,
 )
 
 LEFT = (child(Slot.BOOTSTRAP), child(Slot.INFRASTRUCTURE))
 
 
-def deleted(reading: Resolution = UP, *, ago: float = 1.0, **changes: Any) -> Snapshot:
-    return snapshot(reading, **({"head": head(deleted=at(seconds=ago))} | changes))
+def deleted(resolution: Resolution = UP, *, ago: float = 1.0, **changes: Any) -> Snapshot:
+    return snapshot(resolution, **({"head": head(deleted=at(seconds=ago))} | changes))
 
 
 @pytest.mark.contract("B3.2")
@@ -61,21 +61,21 @@ def test_deleted_with_its_dependents_to_be_left_it_touches_nothing_and_lets_go()
 
 
 @pytest.mark.contract("B3.2")
-@pytest.mark.parametrize("reading", [UP, DOWN, LOST, BLIND], ids=["up", "down", "lost", "blind"])
-def test_deletion_takes_the_machine_without_grace_and_with_drain(reading: Resolution) -> None:
-    plan = decide(deleted(reading, machine=ready_machine()))
+@pytest.mark.parametrize("resolution", [UP, DOWN, LOST, BLIND], ids=["up", "down", "lost", "blind"])
+def test_deletion_takes_the_machine_without_grace_and_with_drain(resolution: Resolution) -> None:
+    plan = decide(deleted(resolution, machine=ready_machine()))
     assert plan.steps == (DeleteMachine(ready_machine()),)
     assert EXCLUDE_DRAIN not in repr(plan.steps)
 
 
 @pytest.mark.contract("B3.2")
-@pytest.mark.parametrize("reading", [UP, DOWN, LOST, BLIND], ids=["up", "down", "lost", "blind"])
-def test_then_what_is_left_and_the_finalizer_last(reading: Resolution) -> None:
-    assert decide(deleted(reading, machine=machine(deleting=True))).steps == ()
-    assert decide(deleted(reading, children=LEFT)).steps == (DeleteChildren(LEFT),)
+@pytest.mark.parametrize("resolution", [UP, DOWN, LOST, BLIND], ids=["up", "down", "lost", "blind"])
+def test_then_what_is_left_and_the_finalizer_last(resolution: Resolution) -> None:
+    assert decide(deleted(resolution, machine=machine(deleting=True))).steps == ()
+    assert decide(deleted(resolution, children=LEFT)).steps == (DeleteChildren(LEFT),)
     going = (child(Slot.BOOTSTRAP, deleting=True),)
-    assert decide(deleted(reading, children=going)).steps == ()
-    assert decide(deleted(reading)).steps == (DropFinalizer(),)
+    assert decide(deleted(resolution, children=going)).steps == ()
+    assert decide(deleted(resolution)).steps == (DropFinalizer(),)
 
 
 @pytest.mark.contract("B3.2")
@@ -100,13 +100,15 @@ def test_the_finalizer_stays_while_it_is_not_known_what_is_left(changes: dict[st
 
 @pytest.mark.contract("B2.3")
 def test_the_finalizer_stays_until_a_lost_status_was_made_up_for() -> None:
-    plan = decide(deleted(memory=memory({})))
-    assert (plan.ask, plan.steps) == (Ask.SWEEP, ())
+    plan = decide(deleted(stored=stored_status({})))
+    assert (plan.ask, plan.steps) == (Question.LEFTOVERS, ())
 
 
 @pytest.mark.contract("B3.4")
 def test_without_cluster_api_the_finalizer_goes() -> None:
-    plan = decide(deleted(capi=NO_CAPI, children_known=Known.UNKNOWN, memory=memory(status(machineRef={"uid": "m"}))))
+    plan = decide(
+        deleted(capi=NO_CAPI, children_known=Known.UNKNOWN, stored=stored_status(status(machineRef={"uid": "m"})))
+    )
     assert plan.steps == (DropFinalizer(),)
 
 
@@ -123,7 +125,7 @@ LIMIT = 600 + 2 * 300
 @pytest.mark.contract("B3.3")
 def test_a_deletion_within_its_time_says_nothing_and_wakes_at_the_limit() -> None:
     plan = decide(deleted(ago=LIMIT - 1, machine=machine(deleting=True)))
-    assert (plan.overdue, plan.notices, plan.wake) == (False, (), NOW + timedelta(seconds=1))
+    assert (plan.overdue, plan.events, plan.wake) == (False, (), NOW + timedelta(seconds=1))
 
 
 @pytest.mark.contract("B3.3")
@@ -131,10 +133,10 @@ def test_an_overdue_deletion_warns_once_and_waits_on() -> None:
     s = deleted(ago=LIMIT, machine=machine(deleting=True, deleting_message="PDB web"))
     plan = decide(s)
     assert (plan.overdue, plan.steps) == (True, ())
-    (notice,) = plan.notices
-    assert (notice.reason, notice.warning, notice.once) == (FINALIZER_TIMEOUT, True, "sm-uid")
-    assert "20 min" in notice.message
-    assert "PDB web" in notice.message
+    (event,) = plan.events
+    assert (event.reason, event.warning, event.once) == (FINALIZER_TIMEOUT, True, "sm-uid")
+    assert "20 min" in event.message
+    assert "PDB web" in event.message
 
 
 @pytest.mark.contract("B3.3")
@@ -149,11 +151,11 @@ def test_status_changes_with_the_warning_so_that_it_is_told_and_only_then() -> N
     s = deleted(ago=LIMIT, machine=machine(deleting=True))
     earlier = replace(s, now=NOW - timedelta(seconds=1))
     stored = build_status(earlier, decide(earlier))
-    plan = decide(replace(s, memory=memory(stored)))
+    plan = decide(replace(s, stored=stored_status(stored)))
     assert merge_diff(stored, build_status(s, plan))
-    assert any(n.reason == FINALIZER_TIMEOUT for n in phase_notices(s, plan, build_status(s, plan)))
+    assert any(n.reason == FINALIZER_TIMEOUT for n in status_events(s, plan, build_status(s, plan)))
     told = after(s, plan)
-    assert merge_diff(told.memory.raw, judged(told)[1]) == {}
+    assert merge_diff(told.stored.raw, judged(told)[1]) == {}
 
 
 @pytest.mark.contract("B3.3")

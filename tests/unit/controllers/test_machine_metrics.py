@@ -19,11 +19,11 @@ from unit.controllers.build import (
     NAMESPACE,
     UP,
     entries,
-    memory,
     ready_machine,
     snapshot,
     spec,
     status,
+    stored_status,
 )
 
 KIND = f'kind="TimeBasedSpotSchedule",namespace="{NAMESPACE}"'
@@ -58,10 +58,10 @@ def shown() -> Shown:
 
 
 @pytest.mark.parametrize(
-    ("reading", "evaluated", "resolved"), [(UP, "active", "active"), (DOWN, "inactive", "inactive")]
+    ("resolution", "evaluated", "resolved"), [(UP, "active", "active"), (DOWN, "inactive", "inactive")]
 )
-def test_a_verdict_is_counted_by_what_it_says(shown: Shown, reading: object, evaluated: str, resolved: str) -> None:
-    judged = snapshot(reading)  # type: ignore[arg-type]
+def test_a_verdict_is_counted_by_what_it_says(shown: Shown, resolution: object, evaluated: str, resolved: str) -> None:
+    judged = snapshot(resolution)  # type: ignore[arg-type]
     shown.metrics.evaluated(judged, decide(judged))
     assert shown.moved() == {
         f'schedule_evaluations_total{{result="{evaluated}"}}': 1,
@@ -97,26 +97,26 @@ def test_a_schedule_that_cannot_be_read_is_an_error_and_no_verdict(shown: Shown)
 def test_a_verdict_that_differs_from_the_one_remembered_is_a_transition(
     shown: Shown, known: bool | None, count: int
 ) -> None:
-    turned = snapshot(UP, memory=memory(status(active=known)))
-    shown.metrics.reported(turned, decide(turned))
+    turned = snapshot(UP, stored=stored_status(status(active=known)))
+    shown.metrics.status_written(turned, decide(turned))
     assert shown.moved() == ({f"spot_schedule_transitions_total{{{KIND}}}": 1} if count else {})
 
 
 def test_a_kill_switch_counts_once_however_often_its_machine_is_reported(shown: Shown) -> None:
     killed = snapshot(UP, spec=spec(kill_switch=True), machine=ready_machine())
-    shown.metrics.reported(killed, decide(killed))
+    shown.metrics.status_written(killed, decide(killed))
     assert shown.moved() == {"kill_switch_activations_total": 1}
     told = status() | {"conditions": entries(("Scheduled", "False", "KillSwitchActivated"))}
-    again = replace(killed, memory=memory(told))
-    shown.metrics.reported(again, decide(again))
+    again = replace(killed, stored=stored_status(told))
+    shown.metrics.status_written(again, decide(again))
     assert shown.moved() == {}
 
 
 def test_a_replacement_counts_by_its_reason(shown: Shown) -> None:
     quiet: Snapshot = snapshot(UP, machine=ready_machine())
-    shown.metrics.reported(quiet, decide(quiet))
+    shown.metrics.status_written(quiet, decide(quiet))
     assert shown.moved() == {}
-    shown.metrics.reported(quiet, replace(decide(quiet), replacement="Lost"))
+    shown.metrics.status_written(quiet, replace(decide(quiet), replacement="Lost"))
     assert shown.moved() == {f'machine_replacements_total{{namespace="{NAMESPACE}",reason="Lost"}}': 1}
 
 

@@ -24,15 +24,15 @@ from unit.controllers.build import (
     head,
     judged,
     machine,
-    memory,
     ready_machine,
     snapshot,
     spec,
     steps,
+    stored_status,
 )
 
 PAUSED = {names.ANNOTATION_PAUSED: ""}
-OVER = memory(active=False, shutdownRequestedTime=at(hours=1))
+OVER = stored_status(active=False, shutdownRequestedTime=at(hours=1))
 
 
 def by_cluster(s: Snapshot) -> Snapshot:
@@ -56,7 +56,7 @@ def pause(request: pytest.FixtureRequest) -> Any:
         snapshot(UP, children=(child(Slot.BOOTSTRAP, made_from="old"),)),
         snapshot(UP, machine=ready_machine(labels={})),
         snapshot(UP, machine=ready_machine(remediate=True)),
-        snapshot(DOWN, machine=ready_machine(), memory=OVER),
+        snapshot(DOWN, machine=ready_machine(), stored=OVER),
         snapshot(DOWN, children=(child(Slot.BOOTSTRAP),)),
         snapshot(DOWN, head=head(deleted=at()), machine=machine()),
         snapshot(DOWN, head=head(deleted=at())),
@@ -74,7 +74,7 @@ def test_no_step_is_taken_while_paused(pause: Any, s: Snapshot) -> None:
 @pytest.mark.contract("B6.2")
 def test_a_machine_is_paused_by_its_own_annotation() -> None:
     annotations = machine().head.annotations | PAUSED
-    s = snapshot(DOWN, machine=ready_machine(annotations=annotations), memory=OVER)
+    s = snapshot(DOWN, machine=ready_machine(annotations=annotations), stored=OVER)
     assert (decide(s).steps, decide(s).paused) == ((), True)
     foreign = snapshot(UP, machine=machine(ours=False, annotations=PAUSED))
     assert not decide(foreign).paused
@@ -84,7 +84,7 @@ def test_a_machine_is_paused_by_its_own_annotation() -> None:
 def test_what_waits_for_the_pause_says_so(pause: Any) -> None:
     plan = decide(pause(snapshot(UP)))
     assert (plan.phase, plan.reason, plan.settled) == (Phase.PENDING, "Paused", False)
-    plan = decide(pause(snapshot(DOWN, machine=ready_machine(), memory=OVER)))
+    plan = decide(pause(snapshot(DOWN, machine=ready_machine(), stored=OVER)))
     assert (plan.phase, plan.reason, plan.settled) == (Phase.SHUTTING_DOWN, "Paused", False)
 
 
@@ -112,15 +112,15 @@ def test_the_kill_switch_alone_acts(pause: Any) -> None:
 @pytest.mark.contract("B6.2")
 def test_a_condition_of_a_pause_that_is_over_goes() -> None:
     stored = judged(by_cluster(snapshot(UP, machine=ready_machine())))[1]
-    _, later = judged(snapshot(UP, machine=ready_machine(), memory=memory(stored)))
+    _, later = judged(snapshot(UP, machine=ready_machine(), stored=stored_status(stored)))
     assert condition(later, "Paused") is None
 
 
 @pytest.mark.contract("B6.2")
 def test_before_clusters_are_read_nothing_of_ours_is_touched() -> None:
-    s = snapshot(DOWN, machine=ready_machine(), memory=OVER, cluster=UNKNOWN_CLUSTER)
+    s = snapshot(DOWN, machine=ready_machine(), stored=OVER, cluster=UNKNOWN_CLUSTER)
     plan = decide(s)
-    assert (plan.steps, plan.report) == ((), False)
+    assert (plan.steps, plan.quiet) == ((), True)
     assert decide(replace(s, spec=spec(kill_switch=True))).steps
 
 
@@ -128,7 +128,7 @@ def test_before_clusters_are_read_nothing_of_ours_is_touched() -> None:
 def test_an_overdue_deletion_is_told_though_clusters_cannot_be_read() -> None:
     s = snapshot(DOWN, head=head(deleted=at(days=1)), machine=machine(), cluster=UNKNOWN_CLUSTER)
     plan = decide(s)
-    assert (plan.steps, plan.overdue, len(plan.notices)) == ((), True, 1)
+    assert (plan.steps, plan.overdue, len(plan.events)) == ((), True, 1)
 
 
 @pytest.mark.contract("B3.4")

@@ -28,7 +28,7 @@ from fivespot.controllers.scheduledmachine.plan import (
 from fivespot.controllers.scheduledmachine.refusals import fingerprint
 from fivespot.controllers.scheduledmachine.snapshot import Slot, Snapshot
 from fivespot.controllers.scheduledmachine.spec import read_spec
-from fivespot.controllers.scheduledmachine.status import build_status, phase_notices
+from fivespot.controllers.scheduledmachine.status import build_status, status_events
 from fivespot.runtime.objects import find_condition, merge_diff, rfc3339
 from support.machines import bootstrap, infrastructure
 from support.machines import machine as scheduled_machine
@@ -49,11 +49,11 @@ def known_down(s: Snapshot, plan: Plan) -> bool:
 def test_deciding_and_reporting_never_raise_and_every_report_fits_the_schema(s: Snapshot) -> None:
     plan = decide(s)
     stored = build_status(s, plan)
-    for notice in phase_notices(s, plan, stored) if plan.report else ():
-        assert notice.reason
-        assert notice.message
+    for told in status_events(s, plan, stored) if not plan.quiet else ():
+        assert told.reason
+        assert told.message
     ScheduledMachineStatus.model_validate(stored)
-    assert plan.report or plan.why_waiting
+    assert not plan.quiet or plan.why_waiting
     assert stored["phase"] in set(Phase)
 
 
@@ -114,12 +114,12 @@ def test_nothing_is_created_without_all_that_creation_needs(s: Snapshot) -> None
 @many
 @given(snapshots)
 def test_a_failure_to_read_creates_nothing_and_begins_no_deletion(s: Snapshot) -> None:
-    s = replace(s, world=replace(s.world, reading=Unreadable("forbidden")))
+    s = replace(s, world=replace(s.world, resolution=Unreadable("forbidden")))
     plan = decide(s)
     if known_down(s, plan):
         return
     assert not steps(plan, CreateChildren)
-    begun = s.memory.shutdown_requested is not None
+    begun = s.stored.shutdown_requested is not None
     if steps(plan, DeleteMachine) and not begun:
         assert s.machine is not None
         assert s.machine.remediate
@@ -188,9 +188,9 @@ def test_grace_is_never_shortened(s: Snapshot) -> None:
         return
     event("deletes after grace")
     least = s.spec.grace
-    if plan.want is Want.INACTIVE and not plan.belief.known:
+    if plan.want is Want.INACTIVE and not plan.verdict.known:
         least = max(least, timedelta(minutes=5))
-    begun = s.memory.shutdown_requested
+    begun = s.stored.shutdown_requested
     assert not least or (begun is not None and begun + least <= s.now)
     assert plan.shutdown_requested is not None
 
@@ -208,7 +208,7 @@ def test_a_grace_that_runs_ends_when_it_should_and_wakes_the_key(s: Snapshot) ->
     assert s.now < plan.next_cleanup
     assert plan.wake is not None
     assert plan.wake <= plan.next_cleanup
-    before = s.memory.shutdown_requested
+    before = s.stored.shutdown_requested
     if before is not None and before <= s.now:
         assert begun == before
     assert begun <= s.now + timedelta(seconds=1)
@@ -219,7 +219,7 @@ def settled_again(s: Snapshot, plan: Plan) -> tuple[Snapshot, Plan]:
     told = after(s, plan)
     again = decide(told)
     if again.ask is not None:
-        told = replace(told, answers=replace(told.answers, swept=True))
+        told = replace(told, answers=replace(told.answers, searched=True))
         again = decide(told)
     return told, again
 
@@ -229,14 +229,14 @@ def settled_again(s: Snapshot, plan: Plan) -> tuple[Snapshot, Plan]:
 @given(snapshots)
 def test_a_report_that_was_written_is_not_written_again(s: Snapshot) -> None:
     plan = decide(s)
-    assume(plan.report and plan.ask is None and not plan.steps)
+    assume(not plan.quiet and plan.ask is None and not plan.steps)
     told, again = settled_again(s, plan)
     event(f"settled {plan.settled}")
-    assert merge_diff(told.memory.raw, build_status(told, again)) == {}
-    notices = phase_notices(told, again, build_status(told, again))
-    assert [notice for notice in notices if not notice.once] == []
+    assert merge_diff(told.stored.raw, build_status(told, again)) == {}
+    events = status_events(told, again, build_status(told, again))
+    assert [event for event in events if not event.once] == []
     if plan.settled:
-        assert notices == []
+        assert events == []
         assert again.steps == ()
 
 
@@ -245,7 +245,7 @@ def test_a_report_that_was_written_is_not_written_again(s: Snapshot) -> None:
 @given(snapshots)
 def test_timestamps_move_only_with_the_status_of_a_condition(s: Snapshot) -> None:
     stored = build_status(s, decide(s))
-    before = s.memory.raw.get("conditions")
+    before = s.stored.raw.get("conditions")
     for entry in stored["conditions"]:
         old = find_condition(before, entry["type"])
         if old is not None and old["status"] == entry["status"]:
@@ -266,7 +266,7 @@ def test_ready_agrees_with_the_plan_and_is_loud_while_unresolved(s: Snapshot) ->
     stored = build_status(s, plan)
     ready = find_condition(stored["conditions"], "Ready")
     assert ready is not None
-    if ready["status"] == "True" and not isinstance(s.world.reading, Unreadable):
+    if ready["status"] == "True" and not isinstance(s.world.resolution, Unreadable):
         assert plan.settled
     stalled = find_condition(stored["conditions"], "Stalled") is not None
     moving = find_condition(stored["conditions"], "Reconciling") is not None
@@ -282,8 +282,8 @@ def test_ready_agrees_with_the_plan_and_is_loud_while_unresolved(s: Snapshot) ->
 def test_a_plan_wakes_in_the_future_or_not_at_all_and_unresolved_ones_are_rechecked(s: Snapshot) -> None:
     plan = decide(s)
     assert plan.wake is None or plan.wake >= s.now
-    assert plan.recheck or type(s.world.reading).__name__ == "Resolved" or plan.ask is not None
-    if not plan.report and plan.ask is None:
+    assert plan.recheck or type(s.world.resolution).__name__ == "Resolved" or plan.ask is not None
+    if plan.quiet and plan.ask is None:
         assert plan.recheck
 
 
@@ -292,12 +292,12 @@ def test_a_plan_wakes_in_the_future_or_not_at_all_and_unresolved_ones_are_rechec
 @given(snapshots)
 def test_the_brake_counts_up_by_one_at_most_and_never_from_the_future(s: Snapshot) -> None:
     plan = decide(s)
-    before = s.memory.replaced.count
+    before = s.stored.replaced.count
     assert plan.replaced.count in (before, before + 1, 0)
     assert plan.replaced.last is None or plan.replaced.last <= s.now + timedelta(seconds=1)
-    if plan.replaced.count == before + 1 and plan.report:
+    if plan.replaced.count == before + 1 and not plan.quiet:
         assert plan.replacement
-        assert plan.replaced.uid != s.memory.replaced.uid
+        assert plan.replaced.uid != s.stored.replaced.uid
     if plan.replaced.count == 0 and before:
         assert s.machine is not None
         assert s.machine.ready
@@ -316,7 +316,7 @@ def test_no_text_of_an_embedded_spec_is_ever_shown_or_remembered(s: Snapshot, bo
     s = replace(s, spec=read_spec(stored))
     plan = decide(s)
     status = build_status(s, plan)
-    shown = (s.spec, plan, status, phase_notices(s, plan, status), fingerprint(s), plan.why_waiting)
+    shown = (s.spec, plan, status, status_events(s, plan, status), fingerprint(s), plan.why_waiting)
     assert SECRET not in repr(shown)
 
 

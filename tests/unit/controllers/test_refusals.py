@@ -13,13 +13,26 @@ from fivespot.controllers.scheduledmachine.cluster_api import ClusterApi, Cluste
 from fivespot.controllers.scheduledmachine.plan import Want
 from fivespot.controllers.scheduledmachine.refusals import Refusals, fingerprint
 from fivespot.controllers.scheduledmachine.snapshot import Slot, Snapshot, TemplateState
-from fivespot.controllers.scheduledmachine.status import Refused
+from fivespot.controllers.scheduledmachine.status import RefusedStep
 from fivespot.controllers.scheduledmachine.timings import Timings
 from fivespot.runtime.objects import Key
-from unit.controllers.build import DOWN, LOST, NAME, NAMESPACE, UP, at, child, head, machine, memory, snapshot, world
+from unit.controllers.build import (
+    DOWN,
+    LOST,
+    NAME,
+    NAMESPACE,
+    UP,
+    at,
+    child,
+    head,
+    machine,
+    snapshot,
+    stored_status,
+    world,
+)
 
 KEY = Key(NAMESPACE, NAME)
-QUOTA = Refused("MachineCreationFailed", "exceeded quota", stalled=False)
+QUOTA = RefusedStep("MachineCreationFailed", "exceeded quota", stalled=False)
 
 
 @pytest.fixture
@@ -42,7 +55,8 @@ def test_another_refusal_begins_anew(refusals: Refusals) -> None:
     refusals.note(KEY, QUOTA, Want.ACTIVE, "same", 0.0)
     refusals.note(KEY, QUOTA, Want.ACTIVE, "same", 0.0)
     assert (
-        refusals.note(KEY, Refused("MachineCreationFailed", "forbidden", stalled=True), Want.ACTIVE, "same", 0.0) <= 36
+        refusals.note(KEY, RefusedStep("MachineCreationFailed", "forbidden", stalled=True), Want.ACTIVE, "same", 0.0)
+        <= 36
     )
 
 
@@ -80,8 +94,8 @@ def test_a_refusal_goes_with_its_object(refusals: Refusals) -> None:
 RELEVANT: dict[str, Callable[[Snapshot], Snapshot]] = {
     "spec": lambda s: replace(s, head=msgspec.structs.replace(s.head, generation=4)),
     "deletion": lambda s: replace(s, head=head(deleted=at())),
-    "verdict": lambda s: replace(s, world=replace(s.world, reading=DOWN)),
-    "resolution": lambda s: replace(s, world=replace(s.world, reading=LOST)),
+    "verdict": lambda s: replace(s, world=replace(s.world, resolution=DOWN)),
+    "resolution": lambda s: replace(s, world=replace(s.world, resolution=LOST)),
     "capi": lambda s: replace(s, world=replace(s.world, capi=ClusterApi(Known.YES, "v1beta1"))),
     "cluster": lambda s: replace(s, world=replace(s.world, cluster=ClusterView(Known.NO))),
     "kinds": lambda s: replace(s, world=replace(s.world, templates=TemplateState(Known.NO, "x"))),
@@ -100,7 +114,7 @@ def test_every_relevant_change_changes_the_fingerprint(change: Callable[[Snapsho
 @pytest.mark.contract("B1.7")
 def test_time_and_our_own_reports_are_no_relevant_change() -> None:
     s = snapshot(UP, machine=machine())
-    later = replace(s, monotonic=5000.0, memory=memory(phase="Error"), unreadable_for=4.0)
+    later = replace(s, monotonic=5000.0, stored=stored_status(phase="Error"), unreadable_for=4.0)
     assert fingerprint(later) == fingerprint(s)
     back = (child(Slot.INFRASTRUCTURE), child(Slot.BOOTSTRAP))
     assert fingerprint(replace(s, world=world(UP, children=back))) == fingerprint(

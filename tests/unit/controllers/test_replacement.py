@@ -12,7 +12,7 @@ from fivespot.controllers.scheduledmachine.cluster_api import Known
 from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.plan import CreateChildren, DeleteMachine
 from fivespot.controllers.scheduledmachine.snapshot import Answers, Slot, TemplateState
-from fivespot.controllers.scheduledmachine.stored_status import Replaced
+from fivespot.controllers.scheduledmachine.stored_status import Replacements
 from unit.controllers.build import (
     BLIND,
     DOWN,
@@ -25,12 +25,12 @@ from unit.controllers.build import (
     judged,
     machine,
     machine_ref,
-    memory,
     ready_machine,
     refusal,
     snapshot,
     spec,
     steps,
+    stored_status,
 )
 
 
@@ -41,27 +41,27 @@ def braked(count: int, **ago: float) -> dict[str, Any]:
 @pytest.mark.contract("B7.1")
 @pytest.mark.parametrize(("count", "seconds"), [(1, 10), (2, 20), (3, 40), (7, 600), (50, 600)])
 def test_a_replacement_waits_ten_seconds_doubling_to_ten_minutes(count: int, seconds: int) -> None:
-    early = decide(snapshot(UP, memory=memory(**braked(count, seconds=seconds - 1))))
+    early = decide(snapshot(UP, stored=stored_status(**braked(count, seconds=seconds - 1))))
     assert (early.steps, early.wake) == ((), NOW + timedelta(seconds=1))
     assert str(count) in early.message
-    assert steps(decide(snapshot(UP, memory=memory(**braked(count, seconds=seconds)))), CreateChildren)
+    assert steps(decide(snapshot(UP, stored=stored_status(**braked(count, seconds=seconds)))), CreateChildren)
 
 
 @pytest.mark.contract("B7.1")
 def test_each_loss_counts_and_doubles() -> None:
-    s = snapshot(UP, memory=memory(machineRef=machine_ref(), **braked(2, hours=1)))
+    s = snapshot(UP, stored=stored_status(machineRef=machine_ref(), **braked(2, hours=1)))
     plan, stored = judged(replace(s, answers=Answers(gone=frozenset({"m-1"}))))
-    assert plan.replaced == Replaced(3, NOW, "m-1")
+    assert plan.replaced == Replacements(3, NOW, "m-1")
     assert stored["replacements"] == {"count": 3, "lastTime": at(), "uid": "m-1"}
     assert plan.wake == NOW + timedelta(seconds=40)
 
 
 @pytest.mark.contract("B7.1")
 @pytest.mark.parametrize(
-    "changes", [{"reading": DOWN}, {"spec": spec(enabled=False)}, {"spec": spec(kill_switch=True)}]
+    "changes", [{"resolution": DOWN}, {"spec": spec(enabled=False)}, {"spec": spec(kill_switch=True)}]
 )
 def test_the_verdict_flipping_does_not_reset_the_brake(changes: dict[str, Any]) -> None:
-    s = snapshot(**{"reading": UP} | changes, memory=memory(**braked(4, hours=5)))
+    s = snapshot(**{"resolution": UP} | changes, stored=stored_status(**braked(4, hours=5)))
     for world in (s.world, replace(s.world, machine=ready_machine())):
         assert judged(replace(s, world=world))[1]["replacements"]["count"] == 4
 
@@ -69,7 +69,7 @@ def test_the_verdict_flipping_does_not_reset_the_brake(changes: dict[str, Any]) 
 @pytest.mark.contract("B7.1")
 def test_ten_minutes_of_readiness_take_the_brake_off() -> None:
     ready = ready_machine(ready_since=NOW - timedelta(minutes=10))
-    _, stored = judged(snapshot(UP, machine=ready, memory=memory(**braked(4, hours=1))))
+    _, stored = judged(snapshot(UP, machine=ready, stored=stored_status(**braked(4, hours=1))))
     assert "replacements" not in stored
 
 
@@ -85,14 +85,14 @@ def test_ten_minutes_of_readiness_take_the_brake_off() -> None:
     ids=["not-long-ready", "counted-since", "ready-since-unknown", "not-ready"],
 )
 def test_nothing_less_takes_it_off(found: Any, last: dict[str, float], wake: timedelta | None) -> None:
-    plan, stored = judged(snapshot(UP, machine=found, memory=memory(**braked(4, **last))))
+    plan, stored = judged(snapshot(UP, machine=found, stored=stored_status(**braked(4, **last))))
     assert stored["replacements"]["count"] == 4
     assert plan.wake == (None if wake is None else NOW + wake)
 
 
 @pytest.mark.contract("B7.1")
 def test_a_clock_that_was_set_back_does_not_stretch_the_wait() -> None:
-    s = snapshot(UP, memory=memory(**braked(1, days=-365)))
+    s = snapshot(UP, stored=stored_status(**braked(1, days=-365)))
     plan = decide(s)
     assert (plan.steps, plan.wake) == ((), NOW + timedelta(seconds=10))
     later = replace(after(s, plan), now=NOW + timedelta(seconds=10))
@@ -102,7 +102,7 @@ def test_a_clock_that_was_set_back_does_not_stretch_the_wait() -> None:
 @pytest.mark.contract("B7.1")
 def test_a_brake_without_a_time_holds_nothing() -> None:
     stored = {"replacements": {"count": 3, "uid": "m-0"}}
-    assert steps(decide(snapshot(UP, memory=memory(**stored))), CreateChildren)
+    assert steps(decide(snapshot(UP, stored=stored_status(**stored))), CreateChildren)
 
 
 BOOTSTRAP, INFRASTRUCTURE = adopted()
@@ -123,12 +123,12 @@ def test_a_machine_whose_objects_are_gone_before_it_began_is_deleted_and_replace
     phase: str, children: Any, named: str
 ) -> None:
     found = machine(phase=phase)
-    plan, stored = judged(snapshot(UP, machine=found, children=children, memory=memory(**braked(1, hours=1))))
+    plan, stored = judged(snapshot(UP, machine=found, children=children, stored=stored_status(**braked(1, hours=1))))
     assert plan.steps == (DeleteMachine(found, as_seen=True),)
     assert named in plan.message
     assert (stored["phase"], stored["replacements"]["count"], plan.replacement) == ("ShuttingDown", 2, "Lost")
     # Counted once, also when the deletion has to be asked for again and while it goes on.
-    again = snapshot(UP, machine=machine(phase=phase, deleting=True), children=children, memory=memory(stored))
+    again = snapshot(UP, machine=machine(phase=phase, deleting=True), children=children, stored=stored_status(stored))
     assert judged(again)[1]["replacements"]["count"] == 2
 
 

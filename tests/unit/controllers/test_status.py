@@ -13,11 +13,11 @@ from fivespot.contract import Display, Resolution, Resolved, Unreadable, Unresol
 from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.snapshot import Slot
 from fivespot.controllers.scheduledmachine.status import (
-    Refused,
-    apply_refusal,
+    RefusedStep,
+    after_refusal,
     build_status,
-    display_only,
-    phase_notices,
+    provider_text_only,
+    status_events,
 )
 from fivespot.runtime.objects import find_condition, merge_diff
 from unit.controllers.build import (
@@ -35,12 +35,12 @@ from unit.controllers.build import (
     judged,
     machine,
     machine_ref,
-    memory,
     ready_machine,
     ref,
     snapshot,
     spec,
     status,
+    stored_status,
 )
 
 # Conditions -----------------------------------------------------------------------------------------------------
@@ -48,8 +48,8 @@ from unit.controllers.build import (
 
 @pytest.mark.contract("B4.4")
 def test_timestamps_move_with_the_status_of_a_condition_and_not_with_its_words() -> None:
-    before = memory(conditions=entries(("Ready", "True", "MachineReady"), ("MachineReady", "False", "NotReady")))
-    _, stored = judged(snapshot(UP, machine=ready_machine(), memory=before))
+    before = stored_status(conditions=entries(("Ready", "True", "MachineReady"), ("MachineReady", "False", "NotReady")))
+    _, stored = judged(snapshot(UP, machine=ready_machine(), stored=before))
     ready, machine_ready = (find_condition(stored["conditions"], type_) for type_ in ("Ready", "MachineReady"))
     assert ready is not None
     assert machine_ready is not None
@@ -61,22 +61,22 @@ def test_timestamps_move_with_the_status_of_a_condition_and_not_with_its_words()
 @pytest.mark.contract("B4.4")
 def test_conditions_of_other_writers_survive_untouched() -> None:
     theirs = entries(("example.com/Audited", "Unknown", "Later"))
-    _, stored = judged(snapshot(UP, machine=ready_machine(), memory=memory(conditions=theirs)))
+    _, stored = judged(snapshot(UP, machine=ready_machine(), stored=stored_status(conditions=theirs)))
     assert stored["conditions"][0] == theirs[0]
 
 
 @pytest.mark.contract("B4.1")
 def test_reconciling_and_stalled_are_absent_when_settled() -> None:
-    before = memory(conditions=entries(("Reconciling", "True", "NodeDraining"), ("Stalled", "True", "X")))
-    _, stored = judged(snapshot(DOWN, memory=before))
+    before = stored_status(conditions=entries(("Reconciling", "True", "NodeDraining"), ("Stalled", "True", "X")))
+    _, stored = judged(snapshot(DOWN, stored=before))
     assert condition(stored, "Reconciling") is None
     assert condition(stored, "Stalled") is None
 
 
-@pytest.mark.parametrize("reading", [UP, DOWN, LOST, BLIND])
+@pytest.mark.parametrize("resolution", [UP, DOWN, LOST, BLIND])
 @pytest.mark.parametrize("existing", [None, "garbage", 5, [], [5, None, {"type": "Ready"}], [{}]])
-def test_conditions_that_make_no_sense_are_replaced(reading: Resolution, existing: Any) -> None:
-    _, stored = judged(snapshot(reading, memory=memory(conditions=existing), machine=ready_machine()))
+def test_conditions_that_make_no_sense_are_replaced(resolution: Resolution, existing: Any) -> None:
+    _, stored = judged(snapshot(resolution, stored=stored_status(conditions=existing), machine=ready_machine()))
     assert condition(stored, "MachineReady") == ("True", "MachineReady")
 
 
@@ -96,7 +96,7 @@ def test_up_to_date_compares_what_the_machine_was_made_from(made_from: dict[str,
 
 @pytest.mark.contract("B4.3")
 def test_up_to_date_is_absent_without_a_machine() -> None:
-    _, stored = judged(snapshot(DOWN, memory=memory(conditions=entries(("UpToDate", "True", "UpToDate")))))
+    _, stored = judged(snapshot(DOWN, stored=stored_status(conditions=entries(("UpToDate", "True", "UpToDate")))))
     assert condition(stored, "UpToDate") is None
 
 
@@ -124,7 +124,7 @@ def test_scheduled_is_the_verdict_after_precedence_and_who_decided() -> None:
 
 @pytest.mark.contract("B4.5")
 def test_fields_are_cleared_when_they_are_no_longer_true() -> None:
-    full = memory(
+    full = stored_status(
         status(
             providerID="x://1",
             nodeRef={"name": "node-1"},
@@ -137,7 +137,7 @@ def test_fields_are_cleared_when_they_are_no_longer_true() -> None:
             invented="x",
         )
     )
-    s = snapshot(DOWN, memory=full)
+    s = snapshot(DOWN, stored=full)
     stored = build_status(s, decide(s))
     assert set(stored) == {
         "phase",
@@ -154,18 +154,18 @@ def test_fields_are_cleared_when_they_are_no_longer_true() -> None:
 
 @pytest.mark.contract("B4.5")
 def test_last_scheduled_time_is_when_the_present_or_last_machine_was_created() -> None:
-    _, present = judged(snapshot(UP, machine=ready_machine(), memory=memory(lastScheduledTime=at(days=3))))
+    _, present = judged(snapshot(UP, machine=ready_machine(), stored=stored_status(lastScheduledTime=at(days=3))))
     assert present["lastScheduledTime"] == at(hours=1)
-    _, past = judged(snapshot(DOWN, memory=memory(present)))
+    _, past = judged(snapshot(DOWN, stored=stored_status(present)))
     assert past["lastScheduledTime"] == at(hours=1)
 
 
 def test_everything_that_is_written_fits_the_published_schema() -> None:
     display = Display("WindowOpen", "until 17:00", 4, 3, "2026-11-30T06:00:00Z")
-    over = memory(shutdownRequestedTime=at(minutes=1), replacements={"count": 2, "lastTime": at(), "uid": "m-0"})
+    over = stored_status(shutdownRequestedTime=at(minutes=1), replacements={"count": 2, "lastTime": at(), "uid": "m-0"})
     for s in (
-        snapshot(Resolved(True, display), machine=ready_machine(node_uid="n-1"), memory=over),
-        snapshot(Resolved(False, display), machine=machine(), memory=over),
+        snapshot(Resolved(True, display), machine=ready_machine(node_uid="n-1"), stored=over),
+        snapshot(Resolved(False, display), machine=machine(), stored=over),
         snapshot(LOST, children=(child(Slot.BOOTSTRAP),)),
     ):
         _, stored = judged(s)
@@ -199,10 +199,10 @@ def test_of_a_providers_texts_no_more_than_a_kibibyte_is_copied() -> None:
 def readings(first: Resolution, second: Resolution) -> bool:
     """Whether going from one reading to the other is a change of display values alone."""
     old = judged(snapshot(first, machine=ready_machine(), unreadable_for=60.0))[1]
-    s = snapshot(second, machine=ready_machine(), memory=memory(old), unreadable_for=60.0)
+    s = snapshot(second, machine=ready_machine(), stored=stored_status(old), unreadable_for=60.0)
     new = judged(s)[1]
     assert merge_diff(old, new)
-    return display_only(old, new)
+    return provider_text_only(old, new)
 
 
 @pytest.mark.contract("A3")
@@ -252,17 +252,17 @@ def test_everything_else_is_more_than_display(edit: Any) -> None:
     new = copy.deepcopy(old)
     assert new["conditions"][1]["type"] == "MachineReady"
     edit(new)
-    assert not display_only(old, new)
-    assert display_only(old, copy.deepcopy(old))
+    assert not provider_text_only(old, new)
+    assert provider_text_only(old, copy.deepcopy(old))
 
 
 # Events ---------------------------------------------------------------------------------------------------------
 
 
 def told(before: Any, s: Any) -> list[tuple[str, bool]]:
-    s = replace(s, memory=memory(before))
+    s = replace(s, stored=stored_status(before))
     plan = decide(s)
-    return [(n.reason, n.warning) for n in phase_notices(s, plan, build_status(s, plan))]
+    return [(n.reason, n.warning) for n in status_events(s, plan, build_status(s, plan))]
 
 
 @pytest.mark.contract("B4.7")
@@ -285,7 +285,7 @@ def test_a_resolution_lost_and_regained_is_told_once_each() -> None:
     up = judged(snapshot(UP, machine=ready_machine()))[1]
     lost = snapshot(LOST, machine=ready_machine())
     assert told(up, lost) == [("ProviderNotFound", True)]
-    stored = build_status(replace(lost, memory=memory(up)), decide(lost))
+    stored = build_status(replace(lost, stored=stored_status(up)), decide(lost))
     assert told(stored, lost) == []
     assert told(stored, snapshot(UP, machine=ready_machine())) == [("Resolved", False)]
 
@@ -300,7 +300,7 @@ def test_fields_that_are_not_acted_on_are_shown_and_told_once() -> None:
     s = snapshot(UP, machine=ready_machine(), spec=spec(unsupported=("kata", "killIfCommands")))
     plan, stored = judged(s)
     assert condition(stored, "UnsupportedFields") == ("True", "NotActedOn")
-    assert ("UnsupportedFields", True) in [(n.reason, n.warning) for n in phase_notices(s, plan, stored)]
+    assert ("UnsupportedFields", True) in [(n.reason, n.warning) for n in status_events(s, plan, stored)]
     assert told(stored, s) == []
     _, later = judged(replace(after(s, plan), spec=spec()))
     assert condition(later, "UnsupportedFields") is None
@@ -313,7 +313,7 @@ def test_fields_that_are_not_acted_on_are_shown_and_told_once() -> None:
 @pytest.mark.parametrize("stalled", [True, False])
 def test_a_refused_step_is_an_error_and_says_whether_only_a_person_can_help(stalled: bool) -> None:
     s = snapshot(UP)
-    plan = apply_refusal(s, decide(s), Refused("MachineCreationFailed", "no", stalled), 30.0)
+    plan = after_refusal(s, decide(s), RefusedStep("MachineCreationFailed", "no", stalled), 30.0)
     assert (plan.phase, plan.reason, plan.message, plan.settled) == (Phase.ERROR, "MachineCreationFailed", "no", False)
     assert plan.wake is not None
     assert (plan.wake - NOW).total_seconds() == 30
@@ -325,8 +325,8 @@ def test_a_refused_step_is_an_error_and_says_whether_only_a_person_can_help(stal
 
 def test_a_message_of_any_length_is_cut() -> None:
     s = snapshot(UP)
-    plan = apply_refusal(s, decide(s), Refused("MachineCreationFailed", "x" * 10_000, stalled=True), 30.0)
+    plan = after_refusal(s, decide(s), RefusedStep("MachineCreationFailed", "x" * 10_000, stalled=True), 30.0)
     stored = build_status(s, plan)
     assert len(stored["message"]) == 1024
     assert all(len(entry["message"]) <= 1024 for entry in stored["conditions"])
-    assert all(len(n.message) <= 1024 for n in phase_notices(s, plan, stored))
+    assert all(len(n.message) <= 1024 for n in status_events(s, plan, stored))

@@ -1,4 +1,4 @@
-"""What status remembers, whoever wrote it."""
+"""What status is_our_status, whoever wrote it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,22 @@ from hypothesis import strategies as st
 
 from fivespot.contract import HeldVerdict
 from fivespot.controllers.scheduledmachine.cluster_api import ChildRef
-from fivespot.controllers.scheduledmachine.stored_status import Replaced, StatusMemory, read_memory
-from unit.controllers.build import HOURS, INFRASTRUCTURE, NAME, at, entries, machine_ref, memory, ref, status
+from fivespot.controllers.scheduledmachine.stored_status import Replacements, StoredStatus, read_stored_status
+from unit.controllers.build import (
+    HOURS,
+    INFRASTRUCTURE,
+    NAME,
+    at,
+    entries,
+    machine_ref,
+    ref,
+    status,
+    stored_status,
+)
 
 
 def test_what_this_controller_wrote_is_remembered() -> None:
-    found = memory(
+    found = stored_status(
         phase="ShuttingDown",
         machineRef=machine_ref(),
         infrastructureRef=ref(INFRASTRUCTURE, "i-1"),
@@ -30,20 +40,20 @@ def test_what_this_controller_wrote_is_remembered() -> None:
     assert found.bootstrap is None
     assert found.infrastructure == ChildRef(INFRASTRUCTURE.group_kind, NAME, "i-1")
     assert found.shutdown_requested == datetime(2026, 11, 30, 8, 59, tzinfo=UTC)
-    assert found.replaced == Replaced(2, datetime(2026, 11, 30, 8, 57, tzinfo=UTC), "m-0")
+    assert found.replaced == Replacements(2, datetime(2026, 11, 30, 8, 57, tzinfo=UTC), "m-0")
     assert found.scheduled_reason == "ScheduleInactive"
 
 
 @pytest.mark.contract("B1.23")
 def test_a_status_of_the_existing_5_spot_has_a_verdict_without_reference() -> None:
-    assert memory(status(None)).schedule == HeldVerdict(True, None)
-    assert memory({"phase": "Active", "machineRef": {"name": NAME}}).machine_uid == ""
+    assert stored_status(status(None)).schedule == HeldVerdict(True, None)
+    assert stored_status({"phase": "Active", "machineRef": {"name": NAME}}).machine_uid == ""
 
 
 @pytest.mark.parametrize("nothing", [None, {}, [], "up", 5])
 def test_no_status_is_no_memory(nothing: Any) -> None:
-    assert read_memory({"status": nothing}) == StatusMemory()
-    assert read_memory({}) == StatusMemory()
+    assert read_stored_status({"status": nothing}) == StoredStatus()
+    assert read_stored_status({}) == StoredStatus()
 
 
 @pytest.mark.parametrize(
@@ -61,11 +71,11 @@ def test_no_status_is_no_memory(nothing: Any) -> None:
     ],
 )
 def test_what_is_no_instant_counts_as_absent(text: Any) -> None:
-    assert memory(shutdownRequestedTime=text).shutdown_requested is None
+    assert stored_status(shutdownRequestedTime=text).shutdown_requested is None
 
 
 def test_instants_of_other_offsets_are_the_same_instants() -> None:
-    found = memory(shutdownRequestedTime="2026-11-30T10:00:00+01:00").shutdown_requested
+    found = stored_status(shutdownRequestedTime="2026-11-30T10:00:00+01:00").shutdown_requested
     assert found == datetime(2026, 11, 30, 9, tzinfo=UTC)
 
 
@@ -79,7 +89,7 @@ def test_instants_of_other_offsets_are_the_same_instants() -> None:
     ],
 )
 def test_a_brake_that_makes_no_sense_is_none(stored: Any) -> None:
-    assert memory(replacements=stored).replaced == Replaced()
+    assert stored_status(replacements=stored).replaced == Replacements()
 
 
 json_values = st.recursive(
@@ -92,6 +102,6 @@ _FIELDS = ("spotSchedule", "machineRef", "bootstrapRef", "shutdownRequestedTime"
 
 @given(st.dictionaries(st.sampled_from(_FIELDS), json_values))
 def test_no_status_makes_the_reader_raise(stored: dict[str, Any]) -> None:
-    found = read_memory({"status": stored})
+    found = read_stored_status({"status": stored})
     assert isinstance(found.scheduled_reason, str)
     assert found.shutdown_requested is None or found.shutdown_requested.tzinfo is UTC

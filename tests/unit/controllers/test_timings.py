@@ -18,7 +18,7 @@ def test_the_waiting_times_are_those_of_the_contract() -> None:
         "unresolved_jitter": 0.2,
         "display_interval": 300.0,
         "mirror_interval": 1.0,
-        "unreadable_report": 30.0,
+        "unreadable_limit": 30.0,
         "refusal_base": 30.0,
         "refusal_cap": 300.0,
         "refusal_jitter": 0.2,

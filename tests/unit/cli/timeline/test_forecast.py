@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fivespot.cli.timeline.forecast import DecisionFailed, Forecast, Interval, Period, TooManyChanges, Transition
-from fivespot.providers.sdk import Note, Verdict
+from fivespot.providers.sdk import EventNote, Verdict
 from unit.cli.timeline.making import course, timebased
 from unit.schedule.comparing import QUICK, periods, year
 from unit.schedule.oracle import Case, Oracle
@@ -109,7 +109,7 @@ def test_a_provider_that_looks_again_without_a_change_makes_none() -> None:
 
 def test_an_instant_to_look_again_at_is_kept_to_and_its_notes_are_told_once() -> None:
     def decide(at: datetime) -> Verdict:
-        notes = (Note("Odd", "something", "token"),) if at >= hours(2) else ()
+        notes = (EventNote(reason="Odd", message="something", warning=True, once="token"),) if at >= hours(2) else ()
         return Verdict(
             False, hours(8) if at < hours(8) else None, notes=notes, again=at + HOUR if at < hours(8) else None
         )

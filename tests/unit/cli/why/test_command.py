@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from fivespot.cli.main import cli
 from fivespot.cli.why.explain import explain
-from fivespot.cli.why.judge import Judgement
+from fivespot.cli.why.judge import Evaluated
 from fivespot.runtime.errors import ConfigError
 from unit.cli.why.test_text import GRACE, grace, judgement
 from unit.controllers.build import BLIND, ready_machine, snapshot
@@ -23,7 +23,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command on a judgement in place of a server."""
     monkeypatch.setattr("fivespot.runtime.telemetry.configure", lambda *_: None)
 
-    def run(found: Judgement, *arguments: str) -> Result:
+    def run(found: Evaluated, *arguments: str) -> Result:
         async def ask(machine: str, kubeconfig: str | None, context: str | None, version: str | None) -> object:
             assert (machine, kubeconfig, context, version) == ("team-a/web-1", "file", None, "v1beta1")
             return explain(found)
@@ -47,7 +47,7 @@ def test_text_is_the_default_and_has_no_styles_where_there_is_no_terminal(run: R
         (judgement(snapshot(BLIND, machine=ready_machine())), "CannotTell", 2),
     ],
 )
-def test_the_exit_code_is_the_answer(run: Run, found: Judgement, verdict: str, code: int) -> None:
+def test_the_exit_code_is_the_answer(run: Run, found: Evaluated, verdict: str, code: int) -> None:
     result = run(found, "-o", "json")
     assert (json.loads(result.output)["verdict"], result.exit_code) == (verdict, code)
     assert run(found).exit_code == code

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fivespot.cli.why.explain import Explanation, Settled, explain
-from fivespot.cli.why.judge import Judgement, judge
+from fivespot.cli.why.judge import Evaluated, judge
 from fivespot.runtime.errors import ConfigError
 from fivespot.runtime.objects import Key
 from unit.cli.why.server import NAME, NAMESPACE, PROVIDERS, Json, Server
@@ -76,7 +76,7 @@ def machine(server: Server, *, controller: str = "sm-uid", ready: bool = True) -
     )
 
 
-def judged(server: Server) -> Judgement:
+def judged(server: Server) -> Evaluated:
     return asyncio.run(judge(server.client, server.clock, KEY))
 
 

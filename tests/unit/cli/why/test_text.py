@@ -11,7 +11,7 @@ import pytest
 
 from fivespot.cli.why.command import EXIT
 from fivespot.cli.why.explain import Settled, explain
-from fivespot.cli.why.judge import Judgement
+from fivespot.cli.why.judge import Evaluated
 from fivespot.cli.why.live import Unread
 from fivespot.cli.why.render import render, to_json
 from fivespot.contract import Display, Resolved
@@ -26,11 +26,11 @@ from unit.controllers.build import (
     child,
     entries,
     judged,
-    memory,
     ready_machine,
     snapshot,
     spec,
     status,
+    stored_status,
 )
 
 PLURALS = {
@@ -40,14 +40,14 @@ PLURALS = {
 }
 
 
-def judgement(s: Snapshot, *, provider: Mapping[str, Any] | None = None, unread: tuple[Unread, ...] = ()) -> Judgement:
+def judgement(s: Snapshot, *, provider: Mapping[str, Any] | None = None, unread: tuple[Unread, ...] = ()) -> Evaluated:
     plan, stored = judged(s)
     body = {"metadata": {"name": "hours", "uid": "u", "resourceVersion": "1"}, "status": dict(provider or {})}
     found = Object.parse(json.dumps(body).encode()) if provider is not None else None
-    return Judgement(s, plan, stored, {}, found, PLURALS, unread)
+    return Evaluated(s, plan, stored, {}, found, PLURALS, unread)
 
 
-def text(j: Judgement) -> str:
+def text(j: Evaluated) -> str:
     return click.unstyle(render(explain(j)))
 
 
@@ -69,15 +69,15 @@ Next       2026-11-30T09:01:00Z (in 60 s): the grace period ends: the machine is
 """
 
 
-def grace() -> Judgement:
+def grace() -> Evaluated:
     begun = status(
         active=False,
         phase="ShuttingDown",
         shutdownRequestedTime=at(minutes=4),
         conditions=entries(("Scheduled", "False", "ScheduleInactive"), ("Ready", "False", "GracePeriodActive")),
     )
-    reading = Resolved(False, Display("WindowClosed", "closed", last_transition_time=at(minutes=4)))
-    s = snapshot(reading, machine=ready_machine(), memory=memory(begun))
+    resolution = Resolved(False, Display("WindowClosed", "closed", last_transition_time=at(minutes=4)))
+    s = snapshot(resolution, machine=ready_machine(), stored=stored_status(begun))
     return judgement(s, provider={"nextTransitionTime": at(hours=-8)})
 
 
@@ -87,7 +87,7 @@ def test_the_answer_comes_first_and_then_what_it_stands_on() -> None:
 
 def test_what_is_missing_comes_with_commands_to_copy_and_what_was_not_read_last() -> None:
     unread = Unread("get", "machines.cluster.x-k8s.io", Key("team-a", "web-1"), "403: no", denied=True)
-    lines = text(judgement(snapshot(LOST, memory=memory(active=None)), unread=(unread,))).splitlines()
+    lines = text(judgement(snapshot(LOST, stored=stored_status(active=None)), unread=(unread,))).splitlines()
     assert lines[0].startswith("team-a/web-1 is down, and its schedule gives no verdict; there never was a verdict: ")
     found = [line.strip() for line in lines if line.strip().startswith("$ ")]
     assert found[0] == "$ kubectl auth can-i get machines.cluster.x-k8s.io -n team-a"
@@ -151,7 +151,7 @@ def test_texts_of_others_reach_a_terminal_without_control_characters() -> None:
         message="\x1b]0;owned\x07 and\nmore",
         conditions=[{"type": "Ready", "status": "Fal\x1bse", "reason": "\x1b[2J", "message": "\x00"}],
     )
-    shown = render(explain(judgement(snapshot(memory=memory(stored), machine=ready_machine(ready=False)))))
+    shown = render(explain(judgement(snapshot(stored=stored_status(stored), machine=ready_machine(ready=False)))))
     plain = click.unstyle(shown)
     assert "\x1b" not in plain
     assert "\x07" not in plain
@@ -165,6 +165,6 @@ def test_every_verdict_has_an_exit_code(settled: Settled) -> None:
 
 
 def test_a_foreign_object_is_looked_at_before_it_is_deleted() -> None:
-    s = snapshot(children=(child(Slot.BOOTSTRAP, ours=False),), memory=memory(bootstrapRef={}))
+    s = snapshot(children=(child(Slot.BOOTSTRAP, ours=False),), stored=stored_status(bootstrapRef={}))
     found = explain(judgement(s))
     assert f"kubectl -n team-a get {BOOTSTRAP.qualified} web-1 -o yaml" in [r.command for r in found.remedies]

@@ -12,7 +12,7 @@ import structlog.testing
 from fivespot.providers.sdk import (
     ApiModel,
     Context,
-    Note,
+    EventNote,
     NoVerdict,
     Provider,
     SpecError,
@@ -51,7 +51,8 @@ def decide(rule: tuple[datetime, BellSpec], at: datetime) -> Verdict:
     if not spec.enabled:
         return Verdict(False, None, "Disabled", final=True)
     if at >= rings:
-        return Verdict(True, None, "Rang", notes=(Note("Heard", "it rang", "heard"),))
+        note = EventNote(reason="Heard", message="it rang", warning=True, once="heard")
+        return Verdict(True, None, "Rang", notes=(note,))
     until = at if spec.fail == "until" else rings
     return Verdict(False, until, "Silent", "it will ring")
 

@@ -1,0 +1,21 @@
+"""The settings of the machine controller that an administrator may choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["MachineSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSettings:
+    """What the administrator asked of the machine controller; the defaults are those of the command line.
+
+    :param capi_version: the version of Cluster API's group to use while it is served; None lets the controller choose.
+    :param force_finalizer_on_timeout: remove the finalizer of a deleted ScheduledMachine whose clean-up is overdue.
+    :param max_deletions_per_minute: how many deletions by schedule may begin in a minute; None for no limit.
+    """
+
+    capi_version: str | None = None
+    force_finalizer_on_timeout: bool = False
+    max_deletions_per_minute: int | None = None
