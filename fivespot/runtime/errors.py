@@ -3,31 +3,38 @@
 ::
 
     FivespotError
-    ├── ConfigError                  a kubeconfig, token or flag cannot be used; names file and cause
-    ├── TransportError               no answer: the server may or may not have acted
+    ├── ConfigError                  a kubeconfig, token or flag cannot be used; names the file and the cause
+    ├── TransportError               no response: the server may or may not have acted
     │   ├── ConnectError             the request was never sent; safe to repeat
-    │   ├── DeadlineError            a connect, read or total limit passed
-    │   └── BrokenStreamError        the connection ended in the middle of an answer
-    ├── ProtocolError                an answer came, but it is not what the API promises
+    │   │   └── ConnectDeadlineError also a DeadlineError: no connection within the limit
+    │   ├── DeadlineError            a connect, read or total limit was exceeded
+    │   └── BrokenStreamError        the connection ended in the middle of a response
+    ├── ProtocolError                the response is not what the Kubernetes API promises
     ├── ApiError                     the API server refused (carries HTTP status and reason)
     │   ├── BadRequestError          400
     │   ├── UnauthorizedError        401
     │   ├── ForbiddenError           403
-    │   ├── NotFoundError            404
+    │   ├── NotFoundError            404, reason NotFound and the name of the object: it does not exist
+    │   ├── NotServedError           any other 404: says nothing about the object; retry
     │   ├── MethodNotAllowedError    405
-    │   ├── ConflictError            409, reason Conflict: the object has moved on
+    │   ├── ConflictError            409, reason Conflict: the object has changed
     │   │   └── AlreadyExistsError   409, reason AlreadyExists
-    │   ├── GoneError                410: a version or continue token is too old
+    │   ├── GoneError                410: a resource version or continue token is too old
     │   ├── UnsupportedMediaError    415
     │   ├── InvalidError             422: carries the causes with field paths
     │   ├── ThrottledError           429: carries Retry-After
     │   └── ServerError              5xx
     │       └── ServerTimeoutError   504
+    ├── StaleReadError               an object or kind is not (or no longer) as it was read; read again
     ├── KindNotServedError           discovery knows no such kind
-    ├── NotSyncedError               a cache was asked before its first list was complete
-    ├── TerminalError                a reconciler says: do not retry until something changes
+    ├── WatchEnded                   the end of a watch, with its reason
+    ├── TerminalError                raised by a reconciler: do not retry until something changes
     ├── QueueShutDownError           the work queue is closed
-    └── StopError                    what did not stop within the grace period, by name
+    ├── MemberEndedError             a task of the manager returned or was cancelled before it was stopped
+    └── StopError                    names what did not stop within the grace period
+
+:class:`~fivespot.runtime.client.WatchEnded` and :class:`~fivespot.runtime.manager.MemberEndedError` are defined beside
+what raises them.
 """
 
 from __future__ import annotations
@@ -42,6 +49,7 @@ __all__ = [
     "BrokenStreamError",
     "ConfigError",
     "ConflictError",
+    "ConnectDeadlineError",
     "ConnectError",
     "DeadlineError",
     "FivespotError",
@@ -51,11 +59,12 @@ __all__ = [
     "KindNotServedError",
     "MethodNotAllowedError",
     "NotFoundError",
-    "NotSyncedError",
+    "NotServedError",
     "ProtocolError",
     "QueueShutDownError",
     "ServerError",
     "ServerTimeoutError",
+    "StaleReadError",
     "StatusCause",
     "StopError",
     "TerminalError",
@@ -68,31 +77,35 @@ __all__ = [
 
 
 class FivespotError(Exception):
-    """Base of every error that the runtime raises on purpose."""
+    """Base class of the runtime's errors."""
 
 
 class ConfigError(FivespotError):
-    """A kubeconfig, credential or flag cannot be used. The text names the file or flag and the cause."""
+    """A kubeconfig, credential or flag cannot be used; the message names the file or flag and the cause."""
 
 
 class TransportError(FivespotError):
-    """No answer came. Whether the server acted is unknown unless a subclass says otherwise."""
+    """No response arrived; whether the server acted is unknown unless a subclass says otherwise."""
 
 
 class ConnectError(TransportError):
-    """No connection could be made, so the request was never sent and repeating it is safe."""
+    """No connection could be made, so the request was not sent and can be repeated safely."""
 
 
 class DeadlineError(TransportError):
-    """A connect, read or total limit passed."""
+    """A connect, read or total limit was exceeded."""
+
+
+class ConnectDeadlineError(ConnectError, DeadlineError):
+    """No connection was made within the connect limit, so the request was not sent."""
 
 
 class BrokenStreamError(TransportError):
-    """The connection ended in the middle of an answer."""
+    """The connection ended in the middle of a response."""
 
 
 class ProtocolError(FivespotError):
-    """An answer came, but it is not what the Kubernetes API promises."""
+    """A response arrived, but it is not what the Kubernetes API promises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +118,14 @@ class StatusCause:
 
 
 class ApiError(FivespotError):
-    """The API server answered with a failure.
+    """The API server returned a failure.
 
     :param status: HTTP status code.
-    :param reason: machine-readable reason of the Status body, or "" when the body was no Status.
-    :param message: the server's words, cut to a bounded length.
-    :param request: what was tried, such as ``create machines prod/web``.
+    :param reason: machine-readable reason of the Status body, or "" when the body was not a Status.
+    :param message: the server's message, truncated.
+    :param request: the failed request, such as ``create machines prod/web``.
     :param causes: field errors of a 422 (and of some 400).
-    :param retry_after: seconds the server asked to wait (header or Status), or None.
+    :param retry_after: seconds that the server asked to wait (header or Status), or None.
     """
 
     def __init__(
@@ -135,31 +148,39 @@ class ApiError(FivespotError):
 
 
 class BadRequestError(ApiError):
-    """400: the request cannot be understood."""
+    """400: the request is malformed."""
 
 
 class UnauthorizedError(ApiError):
-    """401: the credentials are not known."""
+    """401: the credentials are not accepted."""
 
 
 class ForbiddenError(ApiError):
-    """403: not allowed, refused by admission, over quota, or the namespace is being deleted."""
+    """403: no permission, denied by admission, quota exceeded, or the namespace is terminating."""
 
 
 class NotFoundError(ApiError):
-    """404: no such object, or no such resource (then the body is plain text)."""
+    """404: the object does not exist. For a create it is the namespace that does not exist."""
+
+
+class NotServedError(ApiError):
+    """404 that says nothing about the object: the path is not served (yet), or a proxy answered.
+
+    Raised for plain text, for a Status without reason NotFound, and for one that does not name the requested object.
+    The object may well exist, so retry instead of concluding that it is gone.
+    """
 
 
 class MethodNotAllowedError(ApiError):
-    """405: the resource does not have that verb."""
+    """405: the resource does not support the verb."""
 
 
 class ConflictError(ApiError):
-    """409: the object has moved on, or a precondition (uid, resourceVersion) does not hold."""
+    """409: the object has changed, or a precondition (uid, resourceVersion) does not hold."""
 
 
 class AlreadyExistsError(ConflictError):
-    """409: an object of that name exists."""
+    """409: an object with that name exists."""
 
 
 class GoneError(ApiError):
@@ -167,15 +188,15 @@ class GoneError(ApiError):
 
 
 class UnsupportedMediaError(ApiError):
-    """415: the server does not take that content type."""
+    """415: the server does not accept the content type."""
 
 
 class InvalidError(ApiError):
-    """422: schema, CEL or validation refused; ``causes`` names the fields."""
+    """422: the object fails validation (schema, CEL, admission); ``causes`` names the fields."""
 
 
 class ThrottledError(ApiError):
-    """429: too many requests, or an eviction that a budget refuses; see ``retry_after``."""
+    """429: too many requests, or an eviction that a disruption budget does not allow; see ``retry_after``."""
 
 
 class ServerError(ApiError):
@@ -183,34 +204,36 @@ class ServerError(ApiError):
 
 
 class ServerTimeoutError(ServerError):
-    """504: the server gave up waiting, or its cache has not reached the asked version."""
+    """504: the server timed out, or its watch cache has not reached the requested version."""
+
+
+class StaleReadError(FivespotError):
+    """An object or kind is not (or no longer) as it was read: read again.
+
+    Raised by a reconciler, it has the key run again quietly, as a :class:`ConflictError` has.
+    """
 
 
 class KindNotServedError(FivespotError):
-    """Discovery was read and no served version has the kind."""
-
-
-class NotSyncedError(FivespotError):
-    """A cache was read before its first list was complete."""
+    """No served version of the group has the kind, according to discovery."""
 
 
 class TerminalError(FivespotError):
-    """Raised by a reconciler: retrying cannot help until the object or something it depends on changes."""
+    """Raised by a reconciler when a retry cannot succeed until the object or a dependency changes."""
 
 
 class QueueShutDownError(FivespotError):
-    """The work queue is closed; raised to every waiting getter."""
+    """The work queue is closed; raised in every waiting getter."""
 
 
 class StopError(FivespotError):
-    """Something did not stop within the grace period; the text names it."""
+    """Something did not stop within the grace period; the message names it."""
 
 
 _BY_STATUS: dict[int, type[ApiError]] = {
     400: BadRequestError,
     401: UnauthorizedError,
     403: ForbiddenError,
-    404: NotFoundError,
     405: MethodNotAllowedError,
     409: ConflictError,
     410: GoneError,
@@ -229,11 +252,17 @@ def api_error(
     request: str,
     causes: Sequence[StatusCause] = (),
     retry_after: float | None = None,
+    names_object: bool = True,
 ) -> ApiError:
-    """Choose the class of :class:`ApiError` for an HTTP status and a Status reason."""
-    kind = _BY_STATUS.get(status) or (ServerError if status >= 500 else ApiError)
-    if status == 409 and reason == "AlreadyExists":
-        kind = AlreadyExistsError
+    """Create the subclass of :class:`ApiError` for an HTTP status and a Status reason.
+
+    :param names_object: False if the Status does not name the requested object, so that a 404 says nothing about it.
+    """
+    error_type = _BY_STATUS.get(status) or (ServerError if status >= 500 else ApiError)
+    if status == 404:
+        error_type = NotFoundError if reason == "NotFound" and names_object else NotServedError
+    elif status == 409 and reason == "AlreadyExists":
+        error_type = AlreadyExistsError
     elif reason == "Expired":
-        kind = GoneError
-    return kind(status, reason, message, request=request, causes=causes, retry_after=retry_after)
+        error_type = GoneError
+    return error_type(status, reason, message, request=request, causes=causes, retry_after=retry_after)

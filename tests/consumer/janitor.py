@@ -91,7 +91,7 @@ class RecordingTransport:
         return Response(200, {"content-type": "application/json"}, self.answer)
 
     async def stream(self, request: Request) -> ByteStream:
-        raise NotImplementedError(request.what)
+        raise NotImplementedError(request.description)
 
     async def close(self) -> None:
         self.asked.append("close")

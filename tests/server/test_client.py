@@ -271,7 +271,7 @@ async def test_a_watch_of_what_is_not_served_or_not_allowed_is_refused(
     with pytest.raises(WatchEnded) as ended:
         await client.watch(unserved, version="1", server_timeout=30)
     assert ended.value.reason is WatchEnd.REFUSED
-    assert isinstance(ended.value.error, errors.NotFoundError)
+    assert isinstance(ended.value.error, errors.NotServedError)
     assert "page not found" in ended.value.error.message
     path = control_plane.user_kubeconfig(tmp_path / "nobody", "nobody")
     async with await connection_to(path) as nobody:

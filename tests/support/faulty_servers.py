@@ -108,7 +108,7 @@ class FakeTransport:
 
     def _next(self, request: Request) -> Response | FakeStream:
         self.requests.append(request)
-        assert self.steps, f"unexpected request: {request.what}"
+        assert self.steps, f"unexpected request: {request.description}"
         step = self.steps.pop(0)
         if isinstance(step, TransportError):
             raise step

@@ -25,7 +25,7 @@ from fivespot.controllers.scheduledmachine.timings import Timings
 from fivespot.runtime.cache import KindState
 from fivespot.runtime.client import Client
 from fivespot.runtime.clock import Clock
-from fivespot.runtime.errors import ConfigError, ConflictError, ForbiddenError, NotFoundError
+from fivespot.runtime.errors import ConfigError, ForbiddenError, NotFoundError, NotServedError, StaleReadError
 from fivespot.runtime.objects import GroupKind, Head, Key, Object, find_condition
 
 __all__ = ["REQUEST", "Evaluated", "judge"]
@@ -82,11 +82,11 @@ async def _read_machine(client: Client, key: Key) -> Object:
     try:
         return await client.get(SCHEDULED_MACHINES, key)
     except NotFoundError as error:
-        if error.reason == "NotFound":
-            raise ConfigError(
-                f"there is no ScheduledMachine {key.name} in namespace {key.namespace}; to see those there are: "
-                f"kubectl -n {key.namespace} get scheduledmachines"
-            ) from error
+        raise ConfigError(
+            f"there is no ScheduledMachine {key.name} in namespace {key.namespace}; to see those there are: "
+            f"kubectl -n {key.namespace} get scheduledmachines"
+        ) from error
+    except NotServedError as error:
         raise ConfigError(
             "the server does not serve ScheduledMachines; to install their definition: "
             "fivespot crds | kubectl apply --server-side -f -"
@@ -139,7 +139,7 @@ class _Judge:
             await asyncio.gather(
                 self._kinds.fetch(), *(objects.fetch(self._client, self._refused) for objects in unfinished)
             )
-        raise ConflictError(0, "", "the world kept changing", request=f"observe {head.namespace}/{head.name}")
+        raise StaleReadError(f"observe {head.namespace}/{head.name}: the world kept changing")
 
     def _open_own(self) -> None:
         """What the controller's wiring does when it learns how Machines and Clusters are served."""
@@ -171,9 +171,9 @@ class _Judge:
                 return snapshot, plan, ""
             try:
                 snapshot = await lookup.answer(plan.ask, snapshot, self._machines(snapshot))
-            except ConflictError as error:
+            except StaleReadError as error:
                 if not self._kinds.unfinished:
-                    return snapshot, plan, error.message
+                    return snapshot, plan, str(error)
                 # The search looked up groups that nobody had asked for.
                 await self._kinds.fetch()
             except ForbiddenError as error:

@@ -14,7 +14,14 @@ from fivespot.runtime.cache import KindAbsent, KindState, KindUnknown
 from fivespot.runtime.cache.crds import CRDS, by_priority, read_definition
 from fivespot.runtime.client import Client, Discovery
 from fivespot.runtime.client.discovery import GroupServed
-from fivespot.runtime.errors import ApiError, ForbiddenError, KindNotServedError, NotFoundError, ProtocolError
+from fivespot.runtime.errors import (
+    ApiError,
+    ForbiddenError,
+    KindNotServedError,
+    NotFoundError,
+    NotServedError,
+    ProtocolError,
+)
 from fivespot.runtime.objects import GroupKind, Key, Object, Resource
 
 __all__ = ["LiveKind", "LiveKinds", "LiveObjects", "LiveReaders", "ReadRefused", "Unread"]
@@ -88,9 +95,10 @@ class LiveObjects:
         for key in sorted(self.missing):
             try:
                 self.found[key] = await client.get(self.resource, key, metadata_only=self.metadata_only)
-            except NotFoundError as error:
-                if error.reason != "NotFound":
-                    self.last_error = f"{self.resource} is not served any more"
+            except NotFoundError:
+                self.found[key] = None
+            except NotServedError:
+                self.last_error = f"{self.resource} is not served any more"
                 self.found[key] = None
             except ApiError as error:
                 self.last_error = str(error)

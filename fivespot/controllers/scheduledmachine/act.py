@@ -13,10 +13,10 @@ from fivespot.runtime.errors import (
     AlreadyExistsError,
     ApiError,
     BadRequestError,
-    ConflictError,
     ForbiddenError,
     InvalidError,
     NotFoundError,
+    StaleReadError,
 )
 from fivespot.runtime.objects import Key, Object, Resource, merge_patch
 from fivespot.runtime.reconcile import remove_finalizer
@@ -71,7 +71,7 @@ class StepRunner:
     ) -> StepResults:
         """Carry out the steps in order, and stop at the first that is refused.
 
-        :raises ConflictError: the world has moved on; the key must run again on fresh caches.
+        :raises StaleReadError, ConflictError: the world has moved on; the key must run again on fresh caches.
         :raises ApiError, TransportError: a passing trouble, worth another try.
         """
         outcome = StepResults()
@@ -107,7 +107,7 @@ class StepRunner:
                 await remove_finalizer(self._client, self._scheduled_machines, obj, names.FINALIZER)
                 outcome.let_go = True
             case _:
-                raise ConflictError(0, "", "Cluster API changed under way", request=f"act on {obj.key}")
+                raise StaleReadError(f"act on {obj.key}: Cluster API has changed")
 
     async def _create(
         self,
@@ -270,7 +270,7 @@ def _remedy(error: ApiError) -> str:
             return "grant the right to the controller's ServiceAccount (see manifests/rbac)"
         return "ask whoever runs that admission rule"
     if isinstance(error, NotFoundError):
-        return "install what serves that kind, or correct apiVersion and kind"
+        return "create what it names"
     return "correct the spec"
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fivespot.api import names
 from fivespot.runtime.cache import KindState, KindUnknown
 from fivespot.runtime.client import Client
-from fivespot.runtime.errors import ConflictError, NotFoundError
+from fivespot.runtime.errors import NotFoundError, NotServedError, StaleReadError
 from fivespot.runtime.objects import Key, Resource, Selector
 
 from .observe import named_kinds
@@ -41,7 +41,7 @@ class LiveLookup:
     async def answer(self, question: Question, s: Snapshot, machines: Resource | None) -> Snapshot:
         """The snapshot with the answer in it.
 
-        :raises ConflictError: a cache is behind, or a kind cannot be searched yet; run again.
+        :raises StaleReadError: a cache is behind, or a kind cannot be searched yet; run again.
         :raises ApiError, TransportError: the server did not answer the question.
         """
         if question is Question.MACHINE_GONE:
@@ -58,16 +58,16 @@ class LiveLookup:
         key = Key(s.head.namespace, s.head.name)
         uids = s.unseen_machines([s.stored.machine_uid, *(child.machine_uid for child in s.ours)])
         if machines is None:
-            raise ConflictError(0, "", "Machines are not served", request=f"read Machine {key}")
+            raise StaleReadError(f"read Machine {key}: Machines are not served")
         try:
             found = await self._client.get(machines, key, metadata_only=True)
-        except NotFoundError as error:
-            if error.reason != "NotFound":
-                # Not "no such object" but "no such resource": that says nothing about the Machine.
-                raise ConflictError(0, "", "Machines are not served", request=error.request) from error
+        except NotServedError as error:
+            raise StaleReadError(f"{error.request}: Machines are not served") from error
+        except NotFoundError:
+            pass
         else:
             if found.head.uid in uids:
-                raise ConflictError(0, "", "the cache of Machines is behind", request=f"read Machine {key}")
+                raise StaleReadError(f"read Machine {key}: the cache of Machines is behind")
         return replace(s, answers=replace(s.answers, gone=s.answers.gone | uids))
 
     async def _sweep(self, s: Snapshot) -> list[Child]:
@@ -90,16 +90,13 @@ class LiveLookup:
         states = self._kinds.in_group(group)
         if isinstance(states, KindUnknown):
             # What cannot be searched may hold leftovers; nothing is concluded before it can.
-            raise ConflictError(0, "", states.why, request=f"search {group} for what is left of {s.head.name}")
+            raise StaleReadError(f"search {group} for what is left of {s.head.name}: {states.why}")
         return states
 
     async def _list_ours(self, s: Snapshot, slot: Slot, state: KindState, selector: Selector) -> list[Child]:
         resource = state.resource()
-        try:
-            objects = await self._client.list(resource, s.head.namespace, selector=selector, metadata_only=True)
-        except NotFoundError:
-            # The kind was removed under way, and its objects with it.
-            return []
+        # A kind that is not served (any more) fails the run: its objects may be there still.
+        objects = await self._client.list(resource, s.head.namespace, selector=selector, metadata_only=True)
         return [
             Child(slot, resource, found.head, ours=True)
             for found in objects

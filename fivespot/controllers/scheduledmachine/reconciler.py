@@ -16,6 +16,7 @@ from fivespot.runtime.errors import (
     ConflictError,
     FivespotError,
     NotFoundError,
+    StaleReadError,
     TransportError,
 )
 from fivespot.runtime.manager import ManagerContext
@@ -90,7 +91,7 @@ class MachineReconciler:
         begun = self._clock.monotonic()
         try:
             result = await self._run(key, obj)
-        except ConflictError:
+        except (ConflictError, StaleReadError):
             raise
         except FivespotError as error:
             phase = read_stored_status(obj.decode()).phase or "Pending"
@@ -156,7 +157,7 @@ class MachineReconciler:
                 return result
             events += plan.events
             snapshot = replace(self._snapshot(key, obj, body, fresh=fresh), answers=snapshot.answers)
-        raise ConflictError(0, "", "the world kept changing", request=f"reconcile {key}")
+        raise StaleReadError(f"reconcile {key}: the world kept changing")
 
     def _reported(self, key: Key, s: Snapshot, plan: Plan) -> None:
         """Once a status of ours is there, what it does not name does not exist; should it be lost, a search is due.
@@ -224,7 +225,7 @@ class MachineReconciler:
     def _machine_resource(self, s: Snapshot) -> Resource:
         state = self._observer.machine_state()
         if state is None or s.world.capi.version not in state.served:
-            raise ConflictError(0, "", "Cluster API changed under way", request=f"use {MACHINE_KIND}")
+            raise StaleReadError(f"use {MACHINE_KIND}: Cluster API has changed")
         return state.resource(s.world.capi.version)
 
     def _template_resources(self, s: Snapshot) -> dict[Slot, Resource]:

@@ -17,6 +17,7 @@ from fivespot.runtime.errors import (
     InvalidError,
     MethodNotAllowedError,
     NotFoundError,
+    NotServedError,
     TransportError,
     UnsupportedMediaError,
 )
@@ -362,7 +363,7 @@ def _rest(
     course: Course, error: Exception | None, settings: ReflectorSettings, rng: float, *, relist: bool
 ) -> Transition:
     """Wait after an attempt that the server worked on."""
-    served = not isinstance(error, NotFoundError)
+    served = not isinstance(error, (NotFoundError, NotServedError))
     failures = course.failures + 1
     course = replace(course, state=BackingOff(relist or not served, served), failures=failures)
     asked = error.retry_after if isinstance(error, ApiError) else None

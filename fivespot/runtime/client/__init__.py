@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .client import Client
+from .client import Client, Getter, WriteResult
 from .discovery import Discovery, GroupServed
 from .dry_run import DryRunTransport
 from .reader import REQUEST_LIMITS, WATCH_LIMITS
@@ -31,6 +31,7 @@ __all__ = [
     "Connection",
     "Discovery",
     "DryRunTransport",
+    "Getter",
     "GroupServed",
     "HttpTransport",
     "Limits",
@@ -46,6 +47,7 @@ __all__ = [
     "WatchEnded",
     "WatchEvent",
     "WriteObserver",
+    "WriteResult",
     "connect",
 ]
 

@@ -28,7 +28,7 @@ from .client import Client
 from .http import HttpTransport
 from .proxy import proxy_from_environment
 from .reader import REQUEST_LIMITS
-from .requests import accepting
+from .requests import json_headers
 from .responses import failure, one_line
 from .sender import succeeded
 from .tls import client_context
@@ -107,7 +107,7 @@ class Connection:
         :returns: what the server says of its version; "" where it tells us none, which not everybody may read.
         :raises ConfigError: in one line, why the server cannot be used.
         """
-        request = Request("GET", "/version", REQUEST_LIMITS, headers=accepting(), what="GET /version")
+        request = Request("GET", "/version", REQUEST_LIMITS, headers=json_headers(), description="GET /version")
         try:
             async with asyncio.timeout(limit):
                 response = await self.transport.request(request)
@@ -117,7 +117,8 @@ class Connection:
             raise ConfigError(f"{self.source}: {error}") from error
         if succeeded(response):
             return response.body.decode(errors="replace")
-        refusal = failure(response.status, response.headers, response.body, request.what, self.client.clock.now())
+        now = self.client.clock.now()
+        refusal = failure(response.status, response.headers, response.body, request.description, now)
         if isinstance(refusal, UnauthorizedError):
             said = f"{self.server} does not accept the credentials: {refusal.message}"
             raise ConfigError(f"{self.source}: {said}") from refusal

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from fivespot.runtime.errors import KindNotServedError, NotFoundError, ProtocolError
+from fivespot.runtime.errors import KindNotServedError, NotFoundError, NotServedError, ProtocolError
 from fivespot.runtime.objects import GroupKind, Resource
 
 from .client import Client
@@ -139,14 +139,14 @@ class Discovery:
                 versions = [entry.version for entry in found.versions]
             else:
                 versions = _decode(await self._client.raw("GET", "/api"), _CoreVersions, "core").versions
-        except NotFoundError as error:
+        except (NotFoundError, NotServedError) as error:
             raise KindNotServedError(f"the server serves nothing of the group {group or 'core'}") from error
         kinds: dict[str, Mapping[str, Resource]] = {}
         for version in versions:
             try:
                 kinds[version] = await self._read_version(group, version)
-            except NotFoundError:
-                # It went between the two looks; the next invalidation will tell.
+            except (NotFoundError, NotServedError):
+                # It was removed between the two requests; the next invalidation will tell.
                 continue
         return GroupServed(group, tuple(version for version in versions if version in kinds), kinds)
 

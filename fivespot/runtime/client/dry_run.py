@@ -1,4 +1,4 @@
-"""A transport that lets nothing through that could change the cluster: the braces of a dry run."""
+"""A transport that blocks every request that could change the cluster."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class DryRunTransport:
-    """Answers every request but reads with 403 instead of sending it.
+    """Forwards reads and answers every other request with 403 instead of sending it.
 
-    Controllers in a dry run do not try to write; this holds even where one forgets.
+    Controllers in a dry run do not write; this enforces it.
     """
 
     def __init__(self, inner: Transport) -> None:
@@ -39,6 +39,6 @@ def _refusal(request: Request) -> Response:
         "status": "Failure",
         "reason": "Forbidden",
         "code": 403,
-        "message": f"dry run: {request.what or request.method} was not sent",
+        "message": f"dry run: {request.description or request.method} was not sent",
     }
     return Response(403, {"content-type": "application/json"}, msgspec.json.encode(status))

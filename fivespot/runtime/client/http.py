@@ -15,12 +15,12 @@ from yarl import URL
 from fivespot.runtime.errors import BrokenStreamError, ConfigError, ConnectError, DeadlineError, TransportError
 
 from .auth import Access, Credentials
-from .http_errors import FAILURES, ConnectDeadlineError, answer_headers, client_timeout, translated
+from .http_errors import FAILURES, answer_headers, client_timeout, translated
 from .lines import LineStream
 from .pool import Pool, Pools
 from .transport import ByteStream, Request, Response
 
-__all__ = ["ConnectDeadlineError", "HttpTransport"]
+__all__ = ["HttpTransport"]
 
 _READS: Final = frozenset({"GET", "HEAD"})
 _PATIENCE: Final = 4.0

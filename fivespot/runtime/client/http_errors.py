@@ -8,18 +8,14 @@ from typing import Final
 
 import aiohttp
 
-from fivespot.runtime.errors import BrokenStreamError, ConnectError, DeadlineError, TransportError
+from fivespot.runtime.errors import BrokenStreamError, ConnectDeadlineError, ConnectError, DeadlineError, TransportError
 
 from .transport import Limits
 
-__all__ = ["FAILURES", "ConnectDeadlineError", "answer_headers", "client_timeout", "translated"]
+__all__ = ["FAILURES", "answer_headers", "client_timeout", "translated"]
 
 FAILURES: Final = (aiohttp.ClientError, TimeoutError, OSError)
 """What a request or the reading of an answer raises."""
-
-
-class ConnectDeadlineError(ConnectError, DeadlineError):
-    """The connect limit passed, so the request was never sent."""
 
 
 def translated(error: Exception, server: str, *, sent: bool) -> TransportError:

@@ -1,4 +1,4 @@
-"""The verbs of the Kubernetes API that change nothing."""
+"""The read verbs of the Kubernetes API: get, list, watch."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from .watch import Watch, WatchEnd, WatchEnded, refused_watch
 __all__ = ["REQUEST_LIMITS", "WATCH_LIMITS", "Reader"]
 
 REQUEST_LIMITS: Final = Limits(connect=10.0, read=35.0, total=60.0)
-"""An answer may take as long as the slowest admission webhook may (30 s); the server itself gives up after 60 s."""
+"""A response may take as long as the slowest admission webhook (30 s); the server itself times out after 60 s."""
 WATCH_LIMITS: Final = Limits(connect=5.0, read=90.0, total=None)
-"""Bookmarks come about once a minute, so a watch that is silent for longer has lost its connection. One that cannot
-connect is tried again for ever, and soon, lest a try from before the network healed is waited for."""
+"""Bookmarks arrive about once a minute, so a watch that is silent for longer has lost its connection. Watches are
+reopened for ever, so a short connect limit bounds the delay after the network recovers."""
 
 _FAILURE_BODY_LIMIT: Final = 64 * 1024
-_RELISTS: Final = 3
+_LIST_ATTEMPTS: Final = 3
 
 
 class Reader:
-    """Get, list, page and watch: the half of :class:`~fivespot.runtime.client.Client` that changes nothing."""
+    """Get, list, page and watch: the read half of :class:`~fivespot.runtime.client.Client`."""
 
     def __init__(self, sender: Sender, request_limits: Limits, watch_limits: Limits) -> None:
         self._sender = sender
@@ -36,14 +36,15 @@ class Reader:
         self._watch_limits = watch_limits
 
     async def get(self, resource: Resource, key: Key, *, metadata_only: bool = False) -> Object:
-        """One object.
+        """Get one object.
 
-        :param metadata_only: ask for the metadata alone.
-        :raises NotFoundError: there is none, or the resource is not served (then ``reason`` is "").
+        :param metadata_only: request the metadata alone.
+        :raises NotFoundError: the object does not exist.
+        :raises NotServedError: the resource is not served.
         """
         request = get_request(resource, key, self._request_limits, metadata_only=metadata_only)
         response = await self._sender.send(request, Repeat.ALWAYS)
-        return decode_object(response.body, request.what)
+        return decode_object(response.body, request.description)
 
     async def list(
         self,
@@ -54,18 +55,18 @@ class Reader:
         metadata_only: bool = False,
         limit: int = 500,
     ) -> list[Object]:
-        """All objects of a resource, in one namespace or (None) in all, read in pages of ``limit``.
+        """List all objects of a resource, in one namespace or (None) in all, in pages of ``limit``.
 
-        When a continue token expires in the middle, the whole list is read again.
+        When a continue token expires, the whole list is read again.
 
-        :raises GoneError: the tokens expired several times in a row.
+        :raises GoneError: continue tokens expired several times in a row.
         """
         attempt = 1
         while True:
             try:
                 return await self._all_pages(resource, namespace, selector, metadata_only, limit)
             except GoneError:
-                if attempt == _RELISTS:
+                if attempt == _LIST_ATTEMPTS:
                     raise
                 attempt += 1
 
@@ -81,11 +82,11 @@ class Reader:
         version: str | None = None,
         match: str | None = None,
     ) -> Page:
-        """One page of a list, asked for once: callers have a back-off of their own.
+        """Read one page of a list, without retries: callers have their own back-off.
 
-        :param limit: objects a page; 0 leaves it to the server.
-        :param continue_token: from the page before; "" for the first.
-        :param version: ``resourceVersion`` of the first page ("0" allows the server's cache), None for the newest.
+        :param limit: objects per page; 0 leaves it to the server.
+        :param continue_token: from the previous page; "" for the first.
+        :param version: ``resourceVersion`` of the first page ("0" allows the server's cache), None for the latest.
         :param match: ``resourceVersionMatch`` of the first page.
         :raises GoneError: the continue token is too old.
         """
@@ -101,7 +102,7 @@ class Reader:
             match=match,
         )
         response = await self._sender.once(request)
-        return decode_page(response.body, request.what)
+        return decode_page(response.body, request.description)
 
     async def watch(
         self,
@@ -114,14 +115,14 @@ class Reader:
         initial_events: bool = False,
         server_timeout: float,
     ) -> Watch:
-        """Open a watch; once, never retried. The caller closes it.
+        """Open a watch, without retries. The caller closes it.
 
-        Bookmarks are always asked for.
+        Bookmarks are always requested.
 
-        :param version: watch from after this version; with ``initial_events`` "" means the newest state.
-        :param initial_events: have the server send all objects first, then a bookmark that says so (KEP-3157).
-        :param server_timeout: seconds after which the server is to end the watch.
-        :raises WatchEnded: it cannot be opened; typed like the end of one that was open.
+        :param version: start after this version; with ``initial_events``, "" means the latest state.
+        :param initial_events: have the server send all objects first, then a bookmark that marks their end (KEP-3157).
+        :param server_timeout: seconds after which the server ends the watch.
+        :raises WatchEnded: the watch cannot be opened; with the same reasons as the end of an open one.
         """
         request = watch_request(
             resource,
@@ -136,19 +137,19 @@ class Reader:
         try:
             stream = await self._sender.open(request)
         except DeadlineError as error:
-            raise WatchEnded(WatchEnd.IDLE, f"{request.what}: {error}") from error
+            raise WatchEnded(WatchEnd.IDLE, f"{request.description}: {error}") from error
         except TransportError as error:
-            raise WatchEnded(WatchEnd.BROKEN, f"{request.what}: {error}") from error
+            raise WatchEnded(WatchEnd.BROKEN, f"{request.description}: {error}") from error
         if stream.status == 200:
-            return Watch(stream, request.what)
+            return Watch(stream, request.description)
         try:
             body = await stream.read_rest(_FAILURE_BODY_LIMIT)
         except TransportError:
-            # The status alone says enough; its words are lost with the connection.
+            # The status is enough; the message is lost with the connection.
             body = b""
         finally:
             await stream.close()
-        refusal = self._sender.failure(stream.status, stream.headers, body, request.what)
+        refusal = self._sender.failure(stream.status, stream.headers, body, request)
         raise refused_watch(refusal) from refusal
 
     async def _all_pages(
@@ -167,10 +168,10 @@ class Reader:
                 continue_token=token,
             )
             response = await self._sender.send(request, Repeat.ALWAYS)
-            page = decode_page(response.body, request.what)
+            page = decode_page(response.body, request.description)
             objects.extend(Object.parse(bytes(memoryview(item))) for item in page.items)
             if not page.continue_token:
                 return objects
             if page.continue_token == token:
-                raise ProtocolError(f"{request.what}: the same continue token came twice")
+                raise ProtocolError(f"{request.description}: the server returned the same continue token twice")
             token = page.continue_token

@@ -1,4 +1,4 @@
-"""Requests of the verbs as pure values."""
+"""Pure functions that build the request of each verb."""
 
 from __future__ import annotations
 
@@ -9,59 +9,60 @@ import msgspec
 
 from fivespot.runtime.objects import Key, Resource, Selector
 
-from .responses import Propagation, decode_status
+from .responses import Propagation
 from .transport import Limits, Request
 
-__all__ = ["accepting", "delete_request", "encode_body", "get_request", "names", "page_request", "watch_request"]
+__all__ = ["delete_request", "encode_body", "get_request", "json_headers", "page_request", "watch_request"]
 
 _JSON: Final = "application/json"
 _METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
-class _WrittenMeta(msgspec.Struct, gc=False):
+class _BodyMeta(msgspec.Struct, gc=False):
     name: str | None = None
     namespace: str | None = None
 
 
-class _Written(msgspec.Struct, gc=False):
-    metadata: _WrittenMeta
+class _Body(msgspec.Struct, gc=False):
+    metadata: _BodyMeta
 
 
-_written_decoder = msgspec.json.Decoder(_Written)
+_body_decoder = msgspec.json.Decoder(_Body)
 
 
-def accepting(special: str = "", *, content_type: str = "") -> dict[str, str]:
-    """Headers that ask for JSON, in a special form if the server has it."""
-    headers = {"Accept": f"{special},{_JSON};q=0.9" if special else _JSON}
+def json_headers(accept: str = "", *, content_type: str = "") -> dict[str, str]:
+    """Headers that accept JSON, preferably as the media type ``accept``."""
+    headers = {"Accept": f"{accept},{_JSON};q=0.9" if accept else _JSON}
     if content_type:
         headers["Content-Type"] = content_type
     return headers
 
 
 def encode_body(body: Mapping[str, Any] | bytes) -> tuple[bytes, Key]:
-    """The JSON of a body, and the key in its metadata ("" for what it does not say).
+    """Encode a body as JSON and read the key from its metadata (missing parts are "").
 
-    :raises ValueError: it has no metadata.
+    :raises ValueError: the body has no metadata.
     """
     raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
     try:
-        metadata = _written_decoder.decode(raw).metadata
+        metadata = _body_decoder.decode(raw).metadata
     except msgspec.DecodeError as error:
         raise ValueError(f"a body to write needs metadata: {error}") from error
     return raw, Key(metadata.namespace or "", metadata.name or "")
 
 
-def names(body: bytes, name: str) -> bool:
-    """Whether the Status in a body is about this object, and not about a resource that is not served (yet)."""
-    status = decode_status(body)
-    return status is not None and status.object_name == name
-
-
 def get_request(resource: Resource, key: Key, limits: Limits, *, metadata_only: bool) -> Request:
-    """GET of one object."""
-    headers = accepting(_METADATA if metadata_only else "")
-    return Request("GET", resource.object_path(key), limits, {}, headers, what=f"get {resource.qualified} {key}")
+    """Build the GET of one object."""
+    return Request(
+        "GET",
+        resource.object_path(key),
+        limits,
+        {},
+        json_headers(_METADATA if metadata_only else ""),
+        description=f"get {resource.qualified} {key}",
+        name=key.name,
+    )
 
 
 def page_request(
@@ -76,12 +77,12 @@ def page_request(
     version: str | None = None,
     match: str | None = None,
 ) -> Request:
-    """GET of one page of a collection."""
+    """Build the GET of one page of a collection."""
     query = selector.query()
     if limit:
         query["limit"] = str(limit)
     if continue_token:
-        # The token carries the version; the API refuses both together.
+        # The token contains the version; the API rejects both together.
         query["continue"] = continue_token
     else:
         if version is not None:
@@ -93,8 +94,8 @@ def page_request(
         resource.collection_path(namespace),
         limits,
         query,
-        accepting(_METADATA_LIST if metadata_only else ""),
-        what=f"list {resource.qualified}{_where(namespace)}",
+        json_headers(_METADATA_LIST if metadata_only else ""),
+        description=f"list {resource.qualified}{_where(namespace)}",
     )
 
 
@@ -109,7 +110,7 @@ def watch_request(
     initial_events: bool,
     server_timeout: float,
 ) -> Request:
-    """GET of the events of a collection."""
+    """Build the GET that watches a collection."""
     query = {
         "watch": "1",
         "allowWatchBookmarks": "true",
@@ -119,15 +120,15 @@ def watch_request(
     if version:
         query["resourceVersion"] = version
     if initial_events:
-        # Without the match the API refuses sendInitialEvents (KEP-3157).
+        # The API requires the match with sendInitialEvents (KEP-3157).
         query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
     return Request(
         "GET",
         resource.collection_path(namespace),
         limits,
         query,
-        accepting(_METADATA if metadata_only else ""),
-        what=f"watch {resource.qualified}{_where(namespace)}",
+        json_headers(_METADATA if metadata_only else ""),
+        description=f"watch {resource.qualified}{_where(namespace)}",
     )
 
 
@@ -141,13 +142,13 @@ def delete_request(
     propagation: Propagation,
     dry_run: bool,
 ) -> Request:
-    """DELETE of the object of one uid.
+    """Build the DELETE of the object with one uid.
 
-    :raises ValueError: no uid.
+    :raises ValueError: the uid is empty.
     """
-    what = f"delete {resource.qualified} {key}"
+    description = f"delete {resource.qualified} {key}"
     if not uid:
-        raise ValueError(f"{what}: no uid given")
+        raise ValueError(f"{description}: no uid given")
     options: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
@@ -155,16 +156,17 @@ def delete_request(
         "propagationPolicy": propagation.value,
     }
     if dry_run:
-        # In the body: a server that gets options there does not look at those in the query, and deletes.
+        # In the body: with DeleteOptions there the server ignores dryRun in the query, and would delete.
         options["dryRun"] = ["All"]
     return Request(
         "DELETE",
         resource.object_path(key),
         limits,
         {},
-        accepting(content_type=_JSON),
+        json_headers(content_type=_JSON),
         msgspec.json.encode(options),
-        what,
+        description,
+        key.name,
     )
 
 

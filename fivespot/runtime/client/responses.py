@@ -136,20 +136,26 @@ def decode_page(body: bytes, request: str) -> Page:
     return Page(page.items or [], meta.continue_ or "", meta.resource_version or "", meta.remaining_item_count)
 
 
-def failure(status: int, headers: Mapping[str, str], body: bytes, request: str, now: datetime) -> ApiError:
-    """Build the error for a failure response, whatever its body holds."""
+def failure(
+    status: int, headers: Mapping[str, str], body: bytes, request: str, now: datetime, *, name: str = ""
+) -> ApiError:
+    """Build the error for a failure response, whatever its body holds.
+
+    :param name: the object that the request was for; a 404 that names another says nothing about it.
+    """
     wait = parse_retry_after(headers.get("retry-after"), now)
     decoded = decode_status(body)
     if decoded is not None:
-        return status_error(decoded, request, status_code=status, retry_after=wait)
+        return status_error(decoded, request, name=name, status_code=status, retry_after=wait)
     return api_error(status, "", _plain_message(body), request=request, retry_after=wait)
 
 
 def status_error(
-    status: Status, request: str, *, status_code: int | None = None, retry_after: float | None = None
+    status: Status, request: str, *, name: str = "", status_code: int | None = None, retry_after: float | None = None
 ) -> ApiError:
     """Build the error that a Status object describes.
 
+    :param name: the object that the request was for, "" for a collection.
     :param status_code: the HTTP status; without one (an ERROR event of a watch) the code in the Status is used.
     :param retry_after: the value of the header, which takes precedence over the one in the Status.
     """
@@ -167,6 +173,8 @@ def status_error(
         request=request,
         causes=causes,
         retry_after=retry_after,
+        # The server leaves the name out where it does not serve the resource.
+        names_object=bool(status.object_name) and name in {"", status.object_name},
     )
 
 

@@ -1,4 +1,4 @@
-"""Sends requests and turns failing answers into errors: retries, counting and the server's warnings."""
+"""Sends requests with retries, metrics, spans and warnings, and raises failure responses as errors."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from .transport import ByteStream, Request, Response, Transport
 
 __all__ = ["Sender", "succeeded"]
 
-_REMEMBERED_WARNINGS: Final = 1000
+_LOGGED_WARNINGS: Final = 1000
 
 _logger = structlog.get_logger(__name__)
 
 
 def succeeded(response: Response) -> bool:
-    """Whether a response is 2xx. Redirects are not followed: they would carry the credentials elsewhere."""
+    """Whether a response is 2xx. Redirects are not followed: they would send the credentials elsewhere."""
     return 200 <= response.status < 300
 
 
 class Sender:
-    """What all verbs share.
+    """Sends requests over a transport for all verbs.
 
-    :param observe_request: called with the HTTP method and status (0: no answer) of every attempt.
-    :param tracer: gets a span for every attempt.
+    :param observe_request: called with the HTTP method and status (0: no response) of every attempt.
+    :param tracer: records a span for every attempt.
     :param server: the URL of the server, for spans.
     """
 
@@ -58,82 +58,84 @@ class Sender:
         self._server = server
         self._warned: set[str] = set()
 
-    async def once(
-        self, request: Request, *, answers: Callable[[Response], bool] = succeeded, attempt: int = 1
-    ) -> Response:
-        """Send once.
+    async def once(self, request: Request, *, attempt: int = 1) -> Response:
+        """Send a request once.
 
-        :param answers: which responses are answers; all others are raised.
-        :param attempt: how often the request has been sent, this time included; for spans.
+        :param attempt: the number of times the request has been sent, including this one; for spans.
         :raises ApiError: the server refused.
-        :raises TransportError: no answer came.
+        :raises TransportError: no response arrived.
         """
         with self._span("request", request, attempt) as span:
             try:
-                response = await self.transport.request(_carrying(span, request))
+                response = await self.transport.request(_with_trace_headers(span, request))
             except TransportError:
                 self._observe(request.method, 0)
                 raise
             span.set("status", response.status)
             self._observe(request.method, response.status)
-            self._log_warnings(response.headers, request.what)
-            if answers(response):
+            self._log_warnings(response.headers, request)
+            if succeeded(response):
                 return response
-            raise failure(response.status, response.headers, response.body, request.what, self._clock.now())
+            raise self.failure(response.status, response.headers, response.body, request)
 
-    async def send(
-        self, request: Request, repeat: Repeat, *, answers: Callable[[Response], bool] = succeeded
-    ) -> Response:
-        """Send as often as the retry policy and ``repeat`` allow; raises what the last attempt raised."""
+    async def send(self, request: Request, repeat: Repeat) -> Response:
+        """Send a request, with retries as the retry policy and ``repeat`` allow; raises the error of the last try."""
         attempt = 1
         while True:
             try:
-                return await self.once(request, answers=answers, attempt=attempt)
+                return await self.once(request, attempt=attempt)
             except (ApiError, TransportError) as error:
                 pause = self._retry.delay(attempt, error, self._rng, repeat)
                 if pause is None:
                     raise
-                _logger.debug("request is sent again", request=request.what, error=str(error), seconds=round(pause, 3))
+                _logger.debug(
+                    "request will be retried", request=request.description, error=str(error), seconds=round(pause, 3)
+                )
             await asyncio.sleep(pause)
             attempt += 1
 
     async def open(self, request: Request) -> ByteStream:
-        """Send once and return the stream of the answer, whatever its status; the caller closes it."""
+        """Send a request once and return the response as a stream, whatever its status; the caller closes it."""
         with self._span("watch", request) as span:
             try:
-                stream = await self.transport.stream(_carrying(span, request))
+                stream = await self.transport.stream(_with_trace_headers(span, request))
             except TransportError:
                 self._observe(request.method, 0)
                 raise
             span.set("status", stream.status)
         self._observe(request.method, stream.status)
-        self._log_warnings(stream.headers, request.what)
+        self._log_warnings(stream.headers, request)
         return stream
 
-    def failure(self, status: int, headers: Mapping[str, str], body: bytes, what: str) -> ApiError:
-        """The error for a failing answer."""
-        return failure(status, headers, body, what, self._clock.now())
+    def failure(self, status: int, headers: Mapping[str, str], body: bytes, request: Request) -> ApiError:
+        """Build the error for a failure response."""
+        return failure(status, headers, body, request.description, self._clock.now(), name=request.name)
 
     def _span(self, name: str, request: Request, attempt: int = 1) -> AbstractContextManager[Span]:
         return self._tracer.span(
-            name, method=request.method, server=self._server, path=request.path, what=request.what, attempt=attempt
+            name,
+            method=request.method,
+            server=self._server,
+            path=request.path,
+            what=request.description,
+            attempt=attempt,
         )
 
     def _observe(self, method: str, status: int) -> None:
         if self._observe_request is not None:
             self._observe_request(method, status)
 
-    def _log_warnings(self, headers: Mapping[str, str], what: str) -> None:
-        # Each text once: the server repeats them with every request.
+    def _log_warnings(self, headers: Mapping[str, str], request: Request) -> None:
+        # Each text is logged once: the server repeats them with every request.
         for text in warning_texts(headers.get("warning")):
             if text not in self._warned:
-                if len(self._warned) >= _REMEMBERED_WARNINGS:
+                if len(self._warned) >= _LOGGED_WARNINGS:
                     self._warned.clear()
                 self._warned.add(text)
-                _logger.warning("the API server warns", request=what, warning=text)
+                _logger.warning("the API server warns", request=request.description, warning=text)
 
 
-def _carrying(span: Span, request: Request) -> Request:
-    """The request with what the span wants to be known by."""
+def _with_trace_headers(span: Span, request: Request) -> Request:
+    """Add the headers that propagate the span."""
     headers = span.headers()
     return replace(request, headers={**request.headers, **headers}) if headers else request

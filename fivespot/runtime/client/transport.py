@@ -1,4 +1,4 @@
-"""The seam between the runtime and the network: two methods, values in, values out."""
+"""The transport protocol, which separates the client from the network, and its values."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["ByteStream", "Limits", "Request", "Response", "Transport"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a network call may take, in seconds.
+    """Time limits of a request, in seconds.
 
-    :param connect: to reach the server, TLS included.
-    :param read: between two reads of an answer; for a watch, the idle limit after which the connection counts as
+    :param connect: for connecting to the server, TLS included.
+    :param read: between two reads of a response; for a watch, the idle limit after which the connection counts as
         half-open.
-    :param total: the whole call; None for a watch, which has no natural end.
+    :param total: for the whole request; None for a watch, which is open-ended.
     """
 
     connect: float
@@ -26,9 +26,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request, without host and credentials, which are the transport's.
+    """An HTTP request without host and credentials, which the transport adds.
 
-    :param what: words for errors and metrics, such as ``list deployments.apps``.
+    :param description: the request in errors and logs, such as ``list deployments.apps``.
+    :param name: the existing object that the request is for; "" for collections and where the object may be missing.
     """
 
     method: str
@@ -37,12 +38,13 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
-    what: str = ""
+    description: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole answer. Header names are in lower case."""
+    """A complete response. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -50,7 +52,7 @@ class Response:
 
 
 class ByteStream(Protocol):
-    """An answer that arrives line by line. Owned by the caller, who closes it."""
+    """A response that is read line by line. The caller owns it and closes it."""
 
     @property
     def status(self) -> int: ...
@@ -59,21 +61,21 @@ class ByteStream(Protocol):
     def headers(self) -> Mapping[str, str]: ...
 
     async def readline(self) -> bytes:
-        """The next line without its newline, of any length; b"" at a clean end of the stream.
+        """Read the next line without its newline, of any length; b"" at a clean end of the stream.
 
-        A line that was cut by the end of the connection is never returned as if it were whole.
+        A line that was truncated by the end of the connection is never returned.
 
-        :raises BrokenStreamError: the connection ended in the middle of a line or of the answer.
+        :raises BrokenStreamError: the connection ended in the middle of a line or of the response.
         :raises DeadlineError: nothing arrived within the idle limit.
         """
         ...
 
     async def read_rest(self, limit: int) -> bytes:
-        """The rest of the answer, at most ``limit`` bytes: for the body of a failure."""
+        """Read the rest of the response, at most ``limit`` bytes: for the body of a failure."""
         ...
 
     async def close(self) -> None:
-        """Let go of the connection at once; safe to call twice."""
+        """Release the connection at once; idempotent."""
         ...
 
 
@@ -81,11 +83,11 @@ class Transport(Protocol):
     """Carries requests to an API server. Implementations raise only :class:`TransportError` and subclasses."""
 
     async def request(self, request: Request) -> Response:
-        """Send a request and read the whole answer, whatever its status."""
+        """Send a request and read the whole response, whatever its status."""
         ...
 
     async def stream(self, request: Request) -> ByteStream:
-        """Send a request and return once the headers of the answer are there."""
+        """Send a request and return once the response headers have arrived."""
         ...
 
     async def close(self) -> None:

@@ -17,6 +17,7 @@ from fivespot.runtime.errors import (
     ConnectError,
     FivespotError,
     QueueShutDownError,
+    StaleReadError,
     TerminalError,
 )
 from fivespot.runtime.objects import Change, GroupKind, Key, Resource
@@ -344,7 +345,7 @@ class Controller:
             unreached=isinstance(error, ConnectError),
         )
         # A lost race is routine; an error of the API is a warning; anything else is a bug.
-        if isinstance(error, ConflictError):
+        if isinstance(error, (ConflictError, StaleReadError)):
             level = "info"
         elif isinstance(error, (FivespotError, TimeoutError)):
             level = "warning"

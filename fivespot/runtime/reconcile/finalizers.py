@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from fivespot.runtime.errors import ConflictError, InvalidError, NotFoundError
+from fivespot.runtime.errors import InvalidError, NotFoundError, StaleReadError
 from fivespot.runtime.objects import Key, Object, Patch, Resource, finalizer_patch
 
 __all__ = ["Patches", "ensure_finalizer", "remove_finalizer"]
@@ -22,7 +22,7 @@ async def ensure_finalizer(client: Patches, resource: Resource, obj: Object, fin
     Create nothing on behalf of an object before this has returned. An object that is being deleted cannot get a new
     finalizer (the API server refuses it) and is returned unchanged.
 
-    :raises ConflictError: the object was changed or replaced; reconcile again with fresh state.
+    :raises ConflictError, StaleReadError: the object was changed or replaced; reconcile again with fresh state.
     :raises NotFoundError: it no longer exists.
     """
     patch = finalizer_patch(obj.head, finalizer, present=True)
@@ -34,7 +34,7 @@ async def ensure_finalizer(client: Patches, resource: Resource, obj: Object, fin
 async def remove_finalizer(client: Patches, resource: Resource, obj: Object, finalizer: str) -> Object | None:
     """Remove the finalizer and return the object, or None when the object no longer exists afterwards.
 
-    :raises ConflictError: the object was changed or replaced; reconcile again with fresh state.
+    :raises ConflictError, StaleReadError: the object was changed or replaced; reconcile again with fresh state.
     """
     patch = finalizer_patch(obj.head, finalizer, present=False)
     if patch is None:
@@ -55,6 +55,4 @@ async def _patch(client: Patches, resource: Resource, obj: Object, patch: Patch)
             # Validation of the result, such as a finalizer without a domain: a retry cannot succeed.
             raise
         # A failed ``test`` of a JSON patch is a 422 without causes.
-        raise ConflictError(
-            409, "Conflict", f"the object has changed ({error.message})", request=error.request
-        ) from error
+        raise StaleReadError(f"{error.request}: the object has changed ({error.message})") from error

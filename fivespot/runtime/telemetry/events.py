@@ -17,6 +17,7 @@ from fivespot.runtime.errors import (
     ConflictError,
     ForbiddenError,
     NotFoundError,
+    NotServedError,
     ProtocolError,
     ServerError,
     ThrottledError,
@@ -173,7 +174,7 @@ class EventRecorder:
         except ForbiddenError as error:
             terminating = any(cause.reason == "NamespaceTerminating" for cause in error.causes)
             self._refuse(record, "namespace_terminating" if terminating else "forbidden", error, quiet=terminating)
-        except (ThrottledError, ServerError, ConflictError, TransportError) as error:
+        except (ThrottledError, ServerError, ConflictError, NotServedError, TransportError) as error:
             self._retry(record, error)
         except ProtocolError:
             # The server has written it; only its answer cannot be read.

@@ -10,7 +10,14 @@ from fivespot.providers.sdk import Provider, build_controller
 from fivespot.runtime.client import Client, Discovery
 from fivespot.runtime.clock import Clock
 from fivespot.runtime.crd import SchemaError
-from fivespot.runtime.errors import ConfigError, ForbiddenError, InvalidError, KindNotServedError, NotFoundError
+from fivespot.runtime.errors import (
+    ConfigError,
+    ForbiddenError,
+    InvalidError,
+    KindNotServedError,
+    NotFoundError,
+    NotServedError,
+)
 from fivespot.runtime.manager import ManagerContext, open_manager
 from fivespot.runtime.objects import Key, Resource, find_condition
 from fivespot.runtime.reconcile import Controller
@@ -143,7 +150,7 @@ async def _served(provider: Provider[Any], client: Client, clock: Clock, key: Ke
                 await client.page(provider.resource, limit=1, metadata_only=True)
                 await Discovery(client).resource(provider.resource.group_kind)
                 return
-            except (NotFoundError, KindNotServedError):
+            except (NotServedError, KindNotServedError):
                 pass
         await asyncio.sleep(_POLL)
     raise ConfigError(f"{provider.kind} is not served {_LIMIT:g} s after its definition was installed")

@@ -18,6 +18,7 @@ from fivespot.runtime import (
     Key,
     MethodNotAllowedError,
     NotFoundError,
+    NotServedError,
     Object,
     ThrottledError,
     merge_patch,
@@ -188,7 +189,7 @@ async def _evict(client: Client, pod: Object) -> str:
     except ThrottledError as error:
         # Only the causes name the PodDisruptionBudget.
         return " ".join([error.message, *(cause.message for cause in error.causes)])
-    except (MethodNotAllowedError, NotFoundError):
+    except (MethodNotAllowedError, NotFoundError, NotServedError):
         # The Pod is gone, or the server has no eviction API and so no PodDisruptionBudgets.
         await client.delete(PODS, pod.key, uid=pod.head.uid)
     except InvalidError as error:

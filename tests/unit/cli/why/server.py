@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from fivespot.runtime.client import Client
-from fivespot.runtime.errors import ForbiddenError, NotFoundError
+from fivespot.runtime.errors import ForbiddenError, NotFoundError, NotServedError
 from fivespot.runtime.objects import EVERYTHING, Key, Object, Resource, Selector
 
 Json = dict[str, Any]
@@ -134,7 +134,7 @@ class Server:
             return json.dumps({"versions": [{"version": name} for name in versions]}).encode()
         if len(parts) == 3 and parts[2] in versions:
             return json.dumps({"resources": versions[parts[2]]}).encode()
-        raise NotFoundError(404, "", "no such path", request=f"{method} {path}")
+        raise NotServedError(404, "", "no such path", request=f"{method} {path}")
 
     def _ask(self, verb: str, resource: Resource, key: Key) -> None:
         self.asked.append((verb, resource.qualified, str(key)))

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from fivespot.runtime import errors
-from fivespot.runtime.client import Client, Propagation, Repeat, RetryPolicy, WatchEnd, WatchEnded
+from fivespot.runtime.client import Client, Propagation, Repeat, RetryPolicy, WatchEnd, WatchEnded, WriteResult
 from fivespot.runtime.objects import Key, Object, Resource, Selector, json_patch, merge_patch
 from support.faulty_servers import FakeStream, FakeTransport, FixedRandom, ManualClock, Step, answer, status_body
 
@@ -317,13 +317,14 @@ async def test_a_delete_answered_with_the_object_as_it_was_means_that_it_is_gone
     assert setup.writes.told == [("removed", "Machine", WEB, "u1")]
 
 
-async def test_deleting_what_is_gone_is_no_error_but_an_unserved_resource_is() -> None:
+async def test_deleting_a_missing_object_succeeds_and_an_unserved_resource_is_an_error() -> None:
     setup = Setup(answer(status_body(404, "NotFound", name="web", kind="machines"), 404))
     assert await setup.client.delete(MACHINES, WEB, uid="u1") is None
     assert setup.writes.told == [("removed", "Machine", WEB, "u1")]
-    for unserved in (answer("404 page not found", 404), answer(status_body(404, "NotFound"), 404)):
-        setup = Setup(unserved)
-        with pytest.raises(errors.NotFoundError):
+    other = status_body(404, "NotFound", name="other")
+    for body in ("404 page not found", status_body(404, "NotFound"), other):
+        setup = Setup(answer(body, 404))
+        with pytest.raises(errors.NotServedError):
             await setup.client.delete(MACHINES, WEB, uid="u1")
         assert setup.writes.told == []
 
@@ -344,6 +345,150 @@ async def test_observers_are_told_before_the_caller_and_can_leave() -> None:
     setup.client.remove_observer(setup.writes)
     await setup.client.patch(MACHINES, WEB, merge_patch({}))
     assert len(setup.writes.told) == 1
+
+
+@pytest.mark.parametrize("body", ["404 page not found", status_body(404, "NotFound"), {"kind": "Table"}])
+async def test_a_404_that_does_not_name_the_object_never_says_that_it_is_gone(body: Any) -> None:
+    setup = Setup(*[answer(body, 404)] * 6)
+    client = setup.client
+    for call in (
+        client.get(MACHINES, WEB),
+        client.replace(MACHINES, machine()),
+        client.patch(MACHINES, WEB, merge_patch({})),
+        client.apply(MACHINES, WEB, machine()),
+        client.create(MACHINES, machine()),
+        client.list(MACHINES),
+    ):
+        with pytest.raises(errors.NotServedError):
+            await call
+
+
+async def test_creating_in_a_namespace_that_does_not_exist_is_not_found() -> None:
+    missing = answer(status_body(404, "NotFound", name="prod", kind="namespaces"), 404)
+    setup = Setup(missing, missing)
+    with pytest.raises(errors.NotFoundError):
+        await setup.client.create(MACHINES, machine())
+    with pytest.raises(errors.NotFoundError):
+        await setup.client.apply(MACHINES, WEB, machine())
+
+
+# -- helpers for controllers -----------------------------------------------------------------------------------------
+
+
+def with_status(**status: Any) -> Object:
+    return Object.parse(json.dumps({**machine(), "status": status}).encode())
+
+
+async def test_a_status_is_patched_with_uid_and_version() -> None:
+    setup = Setup(answer(machine(8)))
+    await setup.client.patch_status(MACHINES, with_status(ready=False), {"ready": True, "phase": None})
+    method, path, query, body = setup.sent
+    assert (method, query) == ("PATCH", {"fieldManager": "tests"})
+    assert path.endswith("/machines/web/status")
+    identity = {"uid": "u1", "resourceVersion": "7"}
+    assert body == {"metadata": identity, "status": {"ready": True, "phase": None}}
+    assert setup.transport.requests[-1].headers["Content-Type"] == "application/merge-patch+json"
+
+
+@pytest.mark.parametrize(
+    ("status", "sent"),
+    [
+        ({"ready": True}, False),
+        ({"node": {"name": "n"}, "gone": None, "list": [1, 2]}, False),
+        ({"ready": False}, True),
+        ({"ready": None}, True),
+        ({"node": {"name": "n", "uid": "x"}}, True),
+        ({"node": {"cpu": None}}, True),
+        ({"list": [1]}, True),
+        ({"new": {}}, True),
+        ({"ready": {"a": 1}}, True),
+    ],
+)
+async def test_a_status_that_holds_already_is_not_written(status: dict[str, Any], sent: bool) -> None:
+    obj = with_status(ready=True, node={"name": "n", "cpu": 4}, list=[1, 2])
+    setup = Setup(answer(machine(8)))
+    answered = await setup.client.patch_status(MACHINES, obj, status)
+    assert len(setup.transport.requests) == sent
+    assert (answered is obj) is not sent
+
+
+async def test_a_status_is_patched_by_head_alone_whatever_it_was() -> None:
+    setup = Setup(answer(machine(8)))
+    await setup.client.patch_status(MACHINES, with_status(ready=True).head, {"ready": True})
+    assert setup.sent[3]["metadata"] == {"uid": "u1", "resourceVersion": "7"}
+
+
+async def test_every_write_can_name_its_own_field_manager() -> None:
+    setup = Setup(*[answer(machine(8))] * 6)
+    client = setup.client
+    await client.create(MACHINES, machine(), field_manager="other")
+    await client.replace(MACHINES, machine(), field_manager="other")
+    await client.patch(MACHINES, WEB, merge_patch({}), field_manager="other")
+    await client.apply(MACHINES, WEB, machine(), field_manager="other")
+    await client.patch_status(MACHINES, with_status(), {"a": 1}, field_manager="other")
+    assert [request.query["fieldManager"] for request in setup.transport.requests] == ["other"] * 5
+
+
+def label(body: dict[str, Any]) -> None:
+    body["metadata"].setdefault("labels", {})["team"] = "blue"
+
+
+NONE = answer(status_body(404, "NotFound", name="web"), 404)
+
+
+async def test_create_or_update_creates_what_does_not_exist() -> None:
+    setup = Setup(NONE, answer(machine(1), 201))
+    obj, result = await setup.client.create_or_update(MACHINES, WEB, label, field_manager="other")
+    assert (obj.head.version, result) == (1, WriteResult.CREATED)
+    method, _, query, body = setup.sent
+    assert (method, query) == ("POST", {"fieldManager": "other"})
+    assert body == {
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "Machine",
+        "metadata": {"name": "web", "namespace": "prod", "labels": {"team": "blue"}},
+    }
+
+
+async def test_create_or_update_sends_what_changed_and_only_for_the_state_that_was_seen() -> None:
+    setup = Setup(answer(machine(7, labels={"app": "x"})), answer(machine(8)))
+    obj, result = await setup.client.create_or_update(MACHINES, WEB, label)
+    assert (obj.head.version, result) == (8, WriteResult.UPDATED)
+    change = {"uid": "u1", "resourceVersion": "7", "labels": {"team": "blue"}}
+    assert setup.sent[0] == "PATCH"
+    assert setup.sent[3] == {"metadata": change}
+
+
+async def test_create_or_update_writes_nothing_when_nothing_changes() -> None:
+    setup = Setup(answer(machine(7, labels={"team": "blue"})))
+    obj, result = await setup.client.create_or_update(MACHINES, WEB, label)
+    assert (obj.head.version, result) == (7, WriteResult.UNCHANGED)
+    assert [request.method for request in setup.transport.requests] == ["GET"]
+
+
+async def test_create_or_update_reads_from_a_cache_that_is_given() -> None:
+    class Cache:
+        def get(self, key: Key) -> Object | None:
+            return with_status() if key == WEB else None
+
+    setup = Setup(answer(machine(8)))
+    assert (await setup.client.create_or_update(MACHINES, WEB, label, cache=Cache()))[1] is WriteResult.UPDATED
+    assert [request.method for request in setup.transport.requests] == ["PATCH"]
+
+
+@pytest.mark.parametrize("body", ["404 page not found", status_body(404, "NotFound")])
+async def test_create_or_update_creates_nothing_on_a_404_that_says_nothing_about_the_object(body: Any) -> None:
+    setup = Setup(answer(body, 404))
+    with pytest.raises(errors.NotServedError):
+        await setup.client.create_or_update(MACHINES, WEB, label)
+    assert len(setup.transport.requests) == 1
+
+
+@pytest.mark.parametrize("read", [NONE, answer(machine())])
+async def test_create_or_update_refuses_to_change_which_object_it_is(read: Any) -> None:
+    setup = Setup(read)
+    with pytest.raises(ValueError, match="identity of Machine web"):
+        await setup.client.create_or_update(MACHINES, WEB, lambda body: body["metadata"].update(name="other"))
+    assert [request.method for request in setup.transport.requests] == ["GET"]
 
 
 # -- repeating -------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ class Recording:
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "delete", "MADE-UP"])
 async def test_nothing_that_could_change_the_cluster_is_sent_in_a_dry_run(method: str) -> None:
     inner = Recording()
-    request = Request(method, "/x", Limits(1, 1, 1), what="create machines prod/web")
+    request = Request(method, "/x", Limits(1, 1, 1), description="create machines prod/web")
     answer = await DryRunTransport(inner).request(request)
     assert not inner.sent
     assert answer.status == 403

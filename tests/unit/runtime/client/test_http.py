@@ -16,15 +16,15 @@ import pytest
 
 from fivespot.runtime.client import Client, HttpTransport, Limits, Request, Watch, WatchEnd, WatchEnded
 from fivespot.runtime.client.auth import Access, Credentials
-from fivespot.runtime.client.http import ConnectDeadlineError
 from fivespot.runtime.client.pool import _socket
 from fivespot.runtime.clock import InlineOffload
 from fivespot.runtime.errors import (
     BrokenStreamError,
     ConfigError,
+    ConnectDeadlineError,
     ConnectError,
     DeadlineError,
-    NotFoundError,
+    NotServedError,
     ThrottledError,
     TransportError,
 )
@@ -269,7 +269,7 @@ async def test_an_unserved_path_answers_text() -> None:
         await exchange.answer(404, b"404 page not found\n", content_type="text/plain; charset=utf-8")
 
     async with connected(respond) as (transport, _, _):
-        with pytest.raises(NotFoundError, match="404 page not found") as caught:
+        with pytest.raises(NotServedError, match="404 page not found") as caught:
             await client_on(transport).get(PODS, Key("a", "b"))
         assert caught.value.reason == ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -32,8 +33,9 @@ def as_json(body: object) -> bytes:
 @pytest.mark.parametrize(
     ("status", "headers", "body", "kind", "reason", "message", "wait"),
     [
-        (404, {}, b"404 page not found\n", errors.NotFoundError, "", "404 page not found", None),
-        (404, {}, as_json(status_body(404, "NotFound", "gone")), errors.NotFoundError, "NotFound", "gone", None),
+        (404, {}, b"404 page not found\n", errors.NotServedError, "", "404 page not found", None),
+        (404, {}, as_json(status_body(404, "NotFound", "gone")), errors.NotServedError, "NotFound", "gone", None),
+        (404, {}, as_json(status_body(404, "NotFound", name="a")), errors.NotFoundError, "NotFound", "no", None),
         (410, {}, as_json(status_body(410, "Expired", "old")), errors.GoneError, "Expired", "old", None),
         (410, {}, as_json(status_body(410, "Gone", "old")), errors.GoneError, "Gone", "old", None),
         (409, {}, as_json(status_body(409, "Conflict")), errors.ConflictError, "Conflict", "no", None),
@@ -88,6 +90,23 @@ def test_every_failing_answer_becomes_a_typed_error_whatever_its_body(
     assert type(error) is kind
     assert (error.status, error.reason, error.message, error.retry_after) == (status, reason, message, wait)
     assert str(error).startswith("get things: ")
+
+
+@pytest.mark.parametrize(
+    ("body", "name", "error_type"),
+    [
+        (status_body(404, "NotFound", name="web"), "web", errors.NotFoundError),
+        (status_body(404, "NotFound", name="prod"), "", errors.NotFoundError),
+        (status_body(404, "NotFound", name="other"), "web", errors.NotServedError),
+        (status_body(404, "NotFound", group="x"), "web", errors.NotServedError),
+        (status_body(404, "NotFound"), "web", errors.NotServedError),
+        (status_body(404, "", name="web"), "web", errors.NotServedError),
+    ],
+)
+def test_only_a_status_that_names_the_object_says_that_it_is_gone(
+    body: dict[str, Any], name: str, error_type: type[errors.ApiError]
+) -> None:
+    assert type(failure(404, {}, as_json(body), "get x", NOW, name=name)) is error_type
 
 
 def test_the_header_goes_before_the_seconds_in_the_status() -> None:

@@ -17,6 +17,7 @@ from fivespot.runtime.errors import (
     ConflictError,
     ConnectError,
     ForbiddenError,
+    StaleReadError,
     TerminalError,
     ThrottledError,
     TransportError,
@@ -522,6 +523,7 @@ async def test_what_is_no_ordinary_error_ends_the_controller_and_still_hands_bac
     ("error", "level", "traceback"),
     [
         (ConflictError(409, "Conflict", "moved on", request="patch widgets"), "info", False),
+        (StaleReadError("the cache of widgets is behind"), "info", False),
         (ForbiddenError(403, "Forbidden", "no", request="get widgets"), "warning", False),
         (TransportError("no answer"), "warning", False),
         (KeyError("missing"), "error", True),

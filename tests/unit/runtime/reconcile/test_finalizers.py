@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from fivespot.runtime.errors import ApiError, ConflictError, ForbiddenError, InvalidError, NotFoundError, StatusCause
+from fivespot.runtime.errors import (
+    ApiError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    StaleReadError,
+    StatusCause,
+)
 from fivespot.runtime.objects import Key, Object, Patch, Resource
 from fivespot.runtime.reconcile import ensure_finalizer, remove_finalizer
 
@@ -94,11 +102,11 @@ async def test_an_object_that_is_gone_needs_no_removal_and_can_take_no_finalizer
         await ensure_finalizer(FakeClient(GONE), WIDGETS, make_object("a"), OURS)
 
 
-@pytest.mark.parametrize("error", [TEST_FAILED, MOVED_ON])
-async def test_an_object_that_has_changed_is_a_conflict(error: ApiError) -> None:
-    with pytest.raises(ConflictError):
+@pytest.mark.parametrize(("error", "raised"), [(TEST_FAILED, StaleReadError), (MOVED_ON, ConflictError)])
+async def test_an_object_that_has_changed_has_the_key_run_again(error: ApiError, raised: type[Exception]) -> None:
+    with pytest.raises(raised):
         await remove_finalizer(FakeClient(error), WIDGETS, make_object("a", finalizers=[OURS]), OURS)
-    with pytest.raises(ConflictError):
+    with pytest.raises(raised):
         await ensure_finalizer(FakeClient(error), WIDGETS, make_object("a"), OURS)
 
 

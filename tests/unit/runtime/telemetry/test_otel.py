@@ -22,7 +22,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from fivespot.runtime.client import Client, Request, Response, WatchEnded
 from fivespot.runtime.clock import LoopClock
-from fivespot.runtime.errors import ConnectError, NotFoundError
+from fivespot.runtime.errors import ConnectError, NotServedError
 from fivespot.runtime.manager import open_manager
 from fivespot.runtime.objects import Key, Resource
 from fivespot.runtime.reconcile import DONE, Controller, Result
@@ -177,7 +177,7 @@ async def test_what_the_server_refuses_is_told_by_its_status_also_for_a_watch(
     exported: InMemorySpanExporter, tracer: OpenTelemetryTracer
 ) -> None:
     client = client_of(Wire(GONE, GONE), tracer)
-    with pytest.raises(NotFoundError):
+    with pytest.raises(NotServedError):
         await client.get(WIDGETS, KEY)
     with pytest.raises(WatchEnded):
         await client.watch(WIDGETS, "prod", version="1", server_timeout=60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -10,17 +11,18 @@ from typing import Any
 import pytest
 
 from fivespot.apiserver import ApiRequest
-from fivespot.runtime import Informer, Key, Resource
+from fivespot.runtime import Informer, Key, Object, Resource
 from fivespot.runtime.errors import (
     ConnectError,
     DeadlineError,
     GoneError,
+    NotServedError,
     ServerError,
     ThrottledError,
     TransportError,
 )
 from fivespot.runtime.manager import ManagerContext
-from fivespot.runtime.reconcile import DONE, Controller, Result
+from fivespot.runtime.reconcile import DONE, Controller, Result, remove_finalizer
 from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.faults import (
     Cut,
@@ -42,6 +44,7 @@ from fivespot.testing.faults import (
     StaleList,
     Throttle,
 )
+from fivespot.testing.faults.answers import Shape
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
@@ -100,6 +103,8 @@ async def test_the_nth_request_and_the_first_few_and_every_other_one(fivespot_cl
         (Fail(500), ServerError),
         (Fail(503, shape="html"), ServerError),
         (Fail(502, shape="text"), ServerError),
+        (Fail(404), NotServedError),
+        (Fail(404, shape="text"), NotServedError),
         (Throttle(retry_after=7), ThrottledError),
         (Gone(shape="http"), GoneError),
         (Refuse(), ConnectError),
@@ -123,6 +128,30 @@ async def test_a_lost_answer_has_its_effect_all_the_same(fivespot_cluster: Embed
     with pytest.raises(TransportError):
         await fivespot_cluster.connect().client.create(CONFIG_MAPS, config_map("a"))
     assert (await fivespot_cluster.client.get(CONFIG_MAPS, Key("default", "a"))).head.name == "a"
+
+
+@pytest.mark.parametrize("shape", ["json", "text", "html"])
+@pytest.mark.parametrize("verb", ["get", "patch", "delete"])
+async def test_a_404_of_whatever_shape_does_not_say_that_an_object_is_gone(
+    fivespot_cluster: EmbeddedCluster, verb: str, shape: Shape
+) -> None:
+    client = fivespot_cluster.connect().client
+    obj = await client.create(CONFIG_MAPS, config_map("a"))
+    fivespot_cluster.faults.add(Rule(Fail(404, shape=shape), verb=verb, times=1))
+    calls: dict[str, Callable[[], Awaitable[Object | None]]] = {
+        "get": partial(client.get, CONFIG_MAPS, obj.key),
+        "patch": partial(remove_finalizer, client, CONFIG_MAPS, with_finalizer(obj), "example.com/hold"),
+        "delete": partial(client.delete, CONFIG_MAPS, obj.key, uid=obj.head.uid),
+    }
+    with pytest.raises(NotServedError):
+        await calls[verb]()
+    assert (await client.get(CONFIG_MAPS, obj.key)).head == obj.head
+
+
+def with_finalizer(obj: Object) -> Object:
+    body = obj.decode()
+    body["metadata"]["finalizers"] = ["example.com/hold"]
+    return Object.parse(json.dumps(body).encode())
 
 
 class Mirror:
