@@ -1,7 +1,15 @@
-"""The spot-schedule provider contract as pure code: how a provider is read, and what is held when it is silent."""
+"""The spot-schedule provider contract as pure code: reading a provider, and the verdict held while it gives none."""
 
 from .hold import EffectiveVerdict, HeldVerdict, effective_verdict
 from .provider import clean, cut_provider, read_provider
+from .reader import (
+    SCHEDULE_PROJECTION,
+    UNREADABLE_PATIENCE,
+    UNRESOLVED_RETRY,
+    UNRESOLVED_RETRY_JITTER,
+    KindInfo,
+    resolve_schedule,
+)
 from .resolution import (
     PROVIDER_CRD_NOT_INSTALLED,
     PROVIDER_NOT_FOUND,
@@ -27,11 +35,16 @@ __all__ = [
     "PROVIDER_NOT_READY",
     "PROVIDER_UNREADABLE",
     "RESOLVED",
+    "SCHEDULE_PROJECTION",
     "STATUS_ACTIVE_MISSING",
+    "UNREADABLE_PATIENCE",
     "UNRESOLVED_REASONS",
+    "UNRESOLVED_RETRY",
+    "UNRESOLVED_RETRY_JITTER",
     "Display",
     "EffectiveVerdict",
     "HeldVerdict",
+    "KindInfo",
     "Reference",
     "Resolution",
     "Resolved",
@@ -44,4 +57,5 @@ __all__ = [
     "kind_unusable",
     "object_missing",
     "read_provider",
+    "resolve_schedule",
 ]

@@ -1,4 +1,4 @@
-"""The hold rule: what is believed while a provider gives no verdict."""
+"""The hold rule: the last verdict of a schedule stands while the schedule gives none."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["EffectiveVerdict", "HeldVerdict", "effective_verdict"]
 
 @dataclass(frozen=True, slots=True)
 class HeldVerdict:
-    """The last verdict as status remembers it.
+    """The last verdict, as status records it.
 
-    :param active: the last known resolved state; None when there never was one.
-    :param reference: whom it came from; None in a status that the existing 5-Spot wrote, which then belongs to
-        the present reference.
+    :param active: the last resolved state; None when there never was one.
+    :param reference: the schedule it came from; None in a status that the existing 5-Spot wrote, which then belongs
+        to the current reference.
     """
 
     active: bool | None = None
@@ -24,12 +24,12 @@ class HeldVerdict:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveVerdict:
-    """What the schedule is taken to want.
+    """The verdict to act on.
 
-    :param active: the verdict, or the held one, or False when there never was one.
-    :param known: whether a verdict of the present reference was ever seen.
-    :param fresh: whether it is the provider's word of now; steps may be begun on the schedule's account only
-        when ``may_begin``.
+    :param active: the schedule's verdict, or the held one, or False when there never was one.
+    :param known: whether the current reference ever gave a verdict.
+    :param fresh: whether it is the schedule's current verdict and not a held one.
+    :param may_begin: whether new steps may be begun on the schedule's account; False while it cannot be read.
     """
 
     active: bool
@@ -39,27 +39,26 @@ class EffectiveVerdict:
 
 
 def effective_verdict(
-    reading: Resolution,
-    memory: HeldVerdict | None,
+    resolution: Resolution,
+    held: HeldVerdict | None,
     reference: Reference,
     *,
     machine_made_for: str | None = None,
 ) -> EffectiveVerdict:
-    """Combine what the provider says now with what it said before.
+    """Combine the result of reading a schedule with the verdict that status holds.
 
-    :param memory: what status remembers, None when status holds nothing (never reported, or lost).
+    :param held: None when status holds nothing (never reported, or lost).
     :param machine_made_for: of a Machine of ours that exists: ``Kind/name`` of the reference it was made for, ""
-        when it does not say; None when there is no such Machine. It stands in for a lost memory.
+        when it carries none; None when there is no such Machine. It stands in for a lost status.
     """
-    if isinstance(reading, Resolved):
-        return EffectiveVerdict(reading.active, known=True, fresh=True, may_begin=True)
-    may_begin = not isinstance(reading, Unreadable)
-    held: bool | None = None
-    lost = memory is None or (memory.active is None and memory.reference is None)
-    if lost:
-        # Only a lost memory: one that names a reference which never gave a verdict must not be overruled by a Machine
+    if isinstance(resolution, Resolved):
+        return EffectiveVerdict(resolution.active, known=True, fresh=True, may_begin=True)
+    may_begin = not isinstance(resolution, Unreadable)
+    active: bool | None = None
+    if held is None or (held.active is None and held.reference is None):
+        # Only a lost status: one that names a reference which never gave a verdict must not be overruled by a Machine
         # that was made for another.
-        held = True if machine_made_for in ("", str(reference)) else None
-    elif memory is not None and memory.reference in (None, reference):
-        held = memory.active
-    return EffectiveVerdict(bool(held), known=held is not None, fresh=False, may_begin=may_begin)
+        active = True if machine_made_for in ("", str(reference)) else None
+    elif held.reference in (None, reference):
+        active = held.active
+    return EffectiveVerdict(bool(active), known=active is not None, fresh=False, may_begin=may_begin)

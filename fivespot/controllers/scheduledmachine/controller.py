@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fivespot.api import names
+from fivespot.contract import SCHEDULE_PROJECTION
 from fivespot.runtime.cache import Informer
 from fivespot.runtime.cache.dynamic_informers import DynamicInformers
 from fivespot.runtime.manager import ManagerContext
@@ -21,7 +22,6 @@ from .sources import (
     INDEX_CLUSTER,
     INDEX_KIND,
     INDEX_SCHEDULE,
-    PROVIDER,
     SCHEDULED_MACHINES,
     add_indexes,
     child_changed,
@@ -55,7 +55,7 @@ class _Wiring:
         self._kinds.watch_group(names.CLUSTER_API_GROUP)
         self._machines = cache.informer(SCHEDULED_MACHINES)
         add_indexes(self._machines)
-        self._providers = DynamicInformers(cache, PROVIDER, self._provider_changed, self._kind_changed)
+        self._providers = DynamicInformers(cache, SCHEDULE_PROJECTION, self._provider_changed, self._kind_changed)
         self._children = DynamicInformers(cache, CHILDREN, self._child_changed, self._kind_changed)
         self._observer = Observer(self._kinds, self._providers, self._children, capi_version=settings.capi_version)
         metrics = MachineMetrics(context.metrics, self._phases)

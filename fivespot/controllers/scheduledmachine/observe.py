@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from fivespot.api import names
-from fivespot.contract import (
-    Reference,
-    Resolution,
-    Unreadable,
-    kind_missing,
-    kind_unusable,
-    object_missing,
-    read_provider,
-)
+from fivespot.contract import KindInfo, Reference, Resolution, resolve_schedule
 from fivespot.runtime.cache import KindAbsent, KindState, KindUnknown
 from fivespot.runtime.objects import GroupKind, Head, Key
 
@@ -58,12 +49,6 @@ def named_kinds(
                 yield slot, group_kind, version
 
 
-@lru_cache(maxsize=1024)
-def _read_provider(raw: bytes, name: str, generation: int) -> Resolution:
-    # Thousands of machines may go by one schedule, and all of them look when it changes.
-    return read_provider(raw, name=name, generation=generation)
-
-
 class Observer:
     """The caches as the machine controller reads them.
 
@@ -82,18 +67,18 @@ class Observer:
         self._providers = providers
         self._children = children
         self._capi_version = capi_version
-        self._seen: dict[GroupKind, KindState | KindAbsent | KindUnknown] = {}
+        self._seen: dict[GroupKind, KindInfo] = {}
         self.machines: ObjectReader | None = None
         self.clusters: ObjectReader | None = None
 
-    def looked_up(self, group: str) -> list[tuple[GroupKind, KindState | KindAbsent | KindUnknown]]:
+    def looked_up(self, group: str) -> list[tuple[GroupKind, KindInfo]]:
         """The kinds of a group that decisions rested on, and what was known of them then."""
         return [(group_kind, state) for group_kind, state in self._seen.items() if group_kind.group == group]
 
     def forget_kind(self, group_kind: GroupKind) -> None:
         self._seen.pop(group_kind, None)
 
-    def _lookup(self, group_kind: GroupKind) -> KindState | KindAbsent | KindUnknown:
+    def _lookup(self, group_kind: GroupKind) -> KindInfo:
         state = self._seen[group_kind] = self._kinds.lookup(group_kind)
         return state
 
@@ -126,23 +111,15 @@ class Observer:
         )
 
     def read_schedule(self, namespace: str, reference: Reference) -> Resolution:
-        """A7, A15: the verdict of a provider, or why there is none, in the order of the contract."""
-        group_kind = GroupKind(names.PROVIDER_GROUP, reference.kind)
-        state = self._lookup(group_kind)
-        if isinstance(state, KindUnknown):
-            return Unreadable(f"the definition of {group_kind} cannot be read: {state.why}")
-        if isinstance(state, KindAbsent):
-            return kind_missing(reference.kind, group=names.PROVIDER_GROUP, field="spec.schedule")
-        if not state.usable or not state.namespaced:
-            return kind_unusable(state.crd_name, state.problem)
-        informer = self._providers.open(group_kind, state).informer
-        status = informer.status
-        if not status.synced or status.error_since is not None:
-            return Unreadable(f"{reference.kind} objects cannot be read: {status.last_error or 'not listed yet'}")
-        found = informer.get(Key(namespace, reference.name))
-        if found is None:
-            return object_missing(reference, namespace=namespace, field="spec.schedule")
-        return _read_provider(found.raw, str(reference), found.head.generation)
+        """The verdict of the schedule, or why there is none (A7, A15)."""
+        return resolve_schedule(
+            reference,
+            group=names.PROVIDER_GROUP,
+            namespace=namespace,
+            field="spec.schedule",
+            lookup=self._lookup,
+            open_kind=self._providers.open,
+        )
 
     def cluster_api(self) -> ClusterApi:
         """B2.1: whether Cluster API is there, and the version of Machines to use."""

@@ -8,7 +8,6 @@ from typing import Final
 import msgspec
 
 from fivespot.api import names
-from fivespot.contract import cut_provider
 from fivespot.runtime.cache import Informer
 from fivespot.runtime.objects import Change, ChangeType, GroupKind, Head, Object, Projection, Resource, share
 
@@ -21,7 +20,6 @@ __all__ = [
     "INDEX_CLUSTER",
     "INDEX_KIND",
     "INDEX_SCHEDULE",
-    "PROVIDER",
     "SCHEDULED_MACHINES",
     "add_indexes",
     "child_changed",
@@ -40,9 +38,6 @@ CHILDREN: Final = Projection(
     metadata_only=True,
 )
 """Bootstrap and infrastructure objects: their bodies are never needed and may hold credentials."""
-
-PROVIDER: Final = Projection("provider", cut_provider, frozenset())
-"""Schedule providers: the contract forbids reading more than these fields of status."""
 
 INDEX_SCHEDULE: Final = "schedule"
 INDEX_CLUSTER: Final = "cluster"

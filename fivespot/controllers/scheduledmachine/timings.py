@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from fivespot.contract import UNREADABLE_PATIENCE, UNRESOLVED_RETRY, UNRESOLVED_RETRY_JITTER
 from fivespot.runtime.backoff import Backoff, backoff_ceiling
 
 __all__ = ["RETRIES", "Timings"]
@@ -22,11 +23,11 @@ class Timings:
     The comments name the row of the contract.
     """
 
-    unresolved_recheck: float = 60.0  # A8: a rate alert needs an evaluation per minute
-    unresolved_jitter: float = 0.2  # A8: +-20 %, so that thousands do not meet
+    unresolved_recheck: float = UNRESOLVED_RETRY  # A8: a rate alert needs an evaluation per minute
+    unresolved_jitter: float = UNRESOLVED_RETRY_JITTER  # A8: +-20 %, so that thousands do not meet
     display_interval: float = 300.0  # A3: a change of shown values alone
     mirror_interval: float = 1.0  # B5.2: a change of what mirrors the Machine on its way alone
-    unreadable_limit: float = 30.0  # A15: a restart writes nothing
+    unreadable_limit: float = UNREADABLE_PATIENCE  # A15: a restart writes nothing
     refusal_base: float = 30.0  # B1.7
     refusal_cap: float = 300.0  # B1.7
     refusal_jitter: float = 0.2  # B1.7

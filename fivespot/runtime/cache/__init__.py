@@ -1,9 +1,11 @@
 """Shared caches of API objects: listed, watched, indexed, and in step with this process's own writes."""
 
+from fivespot.runtime.objects import KindAbsent, KindState, KindUnknown
+
 from .cache import Cache
 from .index import IndexFunction
 from .informer import Informer, Subscription
-from .kinds import KindAbsent, Kinds, KindState, KindUnknown
+from .kinds import Kinds
 from .reflector_state import ReflectorSettings
 from .shared_informer import Handler, InformerStatus
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fivespot.runtime.objects import Change, GroupKind, Projection, Resource
+from fivespot.runtime.objects import Change, GroupKind, KindState, KindUnknown, Projection, Resource
 
 from .cache import Cache
-from .crds import KindState
 from .informer import Informer, Subscription
-from .kinds import KindUnknown
 
 __all__ = ["DynamicInformers", "Opened"]
 

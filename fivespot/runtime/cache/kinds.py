@@ -17,12 +17,24 @@ from fivespot.runtime.backoff import Backoff
 from fivespot.runtime.client import Client
 from fivespot.runtime.clock import Random
 from fivespot.runtime.errors import ApiError, NotFoundError, ProtocolError, TransportError
-from fivespot.runtime.objects import METADATA, Change, ChangeType, GroupKind, Head, Key, Projection, Resource
+from fivespot.runtime.objects import (
+    METADATA,
+    Change,
+    ChangeType,
+    GroupKind,
+    Head,
+    Key,
+    KindAbsent,
+    KindState,
+    KindUnknown,
+    Projection,
+    Resource,
+)
 
-from .crds import CRDS, KindState, read_definition
+from .crds import CRDS, read_definition
 from .informer import Informer, Subscription
 
-__all__ = ["KindAbsent", "KindState", "KindUnknown", "Kinds"]
+__all__ = ["Kinds"]
 
 _log = structlog.get_logger(__name__)
 
@@ -31,21 +43,6 @@ _AT_ONCE = 4
 _RETRY = Backoff(base=0.25, cap=30.0, jitter=0.5)
 """Between attempts to read one definition."""
 _GROUP_INDEX = "group"
-
-
-@dataclass(frozen=True, slots=True)
-class KindAbsent:
-    """All definitions of the group are known, and none defines the kind."""
-
-
-@dataclass(frozen=True, slots=True)
-class KindUnknown:
-    """Nothing can be said, and that is no verdict.
-
-    :param why: for people.
-    """
-
-    why: str
 
 
 @dataclass(slots=True)

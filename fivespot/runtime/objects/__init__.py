@@ -1,6 +1,7 @@
 """Objects of the Kubernetes API as the runtime handles them: names, heads, bytes, patches and conditions."""
 
 from .conditions import Condition, ConditionStatus, find_condition, rfc3339, set_conditions
+from .kinds import KindAbsent, KindState, KindUnknown
 from .object import (
     Change,
     ChangeType,
@@ -29,6 +30,9 @@ __all__ = [
     "GroupKind",
     "Head",
     "Key",
+    "KindAbsent",
+    "KindState",
+    "KindUnknown",
     "Object",
     "OwnerReference",
     "Patch",
