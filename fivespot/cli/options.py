@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from fivespot.providers.registry import SHIPPED
 from fivespot.runtime.errors import ConfigError
 
 from .provider_loader import load_providers
@@ -16,16 +17,10 @@ if TYPE_CHECKING:
     from fivespot.providers.sdk import Provider
 __all__ = ["CONTROLLERS", "ManagerOptions", "api_version", "controllers", "lease_name", "namespaces", "reconcilers"]
 
-CONTROLLERS = {
-    "capitalmarketsschedule": "fivespot.providers.capitalmarkets:build",
-    "manualschedule": "fivespot.providers.manual:build",
-    "scheduledmachine": "fivespot.controllers.scheduledmachine:build",
-    "timebasedspotschedule": "fivespot.providers.timebased:build",
-}
-
-"""Lower-case kind -> factory of its controller, imported when it is chosen."""
-
 _MACHINE_CONTROLLER = "scheduledmachine"
+
+CONTROLLERS = tuple(sorted((_MACHINE_CONTROLLER, *map(str.lower, SHIPPED))))
+"""The kinds that ``--controllers`` can name, in lower case."""
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -38,12 +33,12 @@ def controllers(texts: Sequence[str], *, alone: bool = True) -> tuple[str, ...]:
     :param alone: False where a ``--provider`` is given: none given then means none.
     :raises ConfigError: a kind is unknown.
     """
-    chosen = sorted(set(_split(texts))) or (sorted(CONTROLLERS) if alone else [])
+    chosen = sorted(set(_split(texts))) or (list(CONTROLLERS) if alone else [])
     for name in chosen:
         if name not in CONTROLLERS:
             near = difflib.get_close_matches(name.lower(), CONTROLLERS, n=1)
             hint = f"did you mean {near[0]}? " if near else ""
-            raise ConfigError(f"--controllers: unknown kind {name!r}; {hint}known: {', '.join(sorted(CONTROLLERS))}")
+            raise ConfigError(f"--controllers: unknown kind {name!r}; {hint}known: {', '.join(CONTROLLERS)}")
     return tuple(chosen)
 
 

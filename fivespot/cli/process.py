@@ -15,6 +15,7 @@ import structlog
 
 from fivespot import __version__
 from fivespot.api.names import ANNOTATION_RECONCILERS
+from fivespot.providers.registry import SHIPPED, shipped_controller
 from fivespot.runtime.client import WATCH_LIMITS, Connection, Limits, connect
 from fivespot.runtime.clock import Clock, Offload, Random, SystemClock, ThreadOffload, system_random
 from fivespot.runtime.errors import ConfigError, StopError
@@ -33,13 +34,12 @@ from fivespot.runtime.telemetry import NULL_TRACER, Tracer, configure, tracer_fr
 from fivespot.schedule.zones import TZDATA_RELEASE
 
 from .main import complain
-from .options import CONTROLLERS, ManagerOptions
+from .options import ManagerOptions
 
-__all__ = ["RECONCILERS_ANNOTATION", "assemble", "machine_settings", "run_process"]
+__all__ = ["RECONCILERS_ANNOTATION", "assemble", "controller_factory", "machine_settings", "run_process"]
 
 if TYPE_CHECKING:
     from fivespot.controllers.scheduledmachine import MachineSettings
-    from fivespot.runtime.reconcile import Controller
 
 FIELD_MANAGER = "5spot-controller"
 RECONCILERS_ANNOTATION = ANNOTATION_RECONCILERS
@@ -134,14 +134,27 @@ def assemble(
     metrics = manager.context.metrics
     metrics.info("fivespot_controller_info", "This process.", version=__version__, instance_id=str(options.instance_id))
     metrics.info("fivespot_tzdata_info", "The time zone data in use.", release=TZDATA_RELEASE)
-    for kind in options.controllers:
-        manager.add(_factory(kind, options))
+    for name in options.controllers:
+        manager.add(controller_factory(name, options))
     if options.providers:
         from fivespot.providers.sdk import build_controller  # noqa: PLC0415 - only a run with providers needs it
 
         for provider in options.providers:
             manager.add(partial(build_controller, provider))
     return manager
+
+
+def controller_factory(name: str, options: ManagerOptions) -> ControllerFactory:
+    """The factory of a shipped controller; its modules are imported when it is chosen.
+
+    :param name: one of :data:`~fivespot.cli.options.CONTROLLERS`.
+    """
+    for kind in SHIPPED:
+        if kind.lower() == name:
+            return shipped_controller(kind)
+    from fivespot.controllers.scheduledmachine import build  # noqa: PLC0415
+
+    return partial(build, settings=machine_settings(options))
 
 
 def _election(options: ManagerOptions, rng: Random) -> ElectionSettings | None:
@@ -175,12 +188,6 @@ def machine_settings(options: ManagerOptions) -> MachineSettings:
         force_finalizer_on_timeout=options.force_finalizer_on_timeout,
         max_deletions_per_minute=options.max_deletions_per_minute,
     )
-
-
-def _factory(kind: str, options: ManagerOptions) -> ControllerFactory:
-    module, _, name = CONTROLLERS[kind].partition(":")
-    factory: Callable[..., Controller] = getattr(import_module(module), name)
-    return partial(factory, settings=machine_settings(options)) if kind == "scheduledmachine" else factory
 
 
 def _loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop] | None:

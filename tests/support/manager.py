@@ -12,13 +12,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from controlplane import ControlPlane
 from fivespot.cli.options import CONTROLLERS, ManagerOptions
-from fivespot.cli.process import assemble, machine_settings
+from fivespot.cli.process import assemble, controller_factory, machine_settings
+from fivespot.controllers import scheduledmachine
 from fivespot.controllers.scheduledmachine import Timings
 from fivespot.runtime.client import WATCH_LIMITS, Limits, connect
 from fivespot.runtime.clock import SystemClock, ThreadOffload, system_random
@@ -72,11 +72,11 @@ async def _run(
             offload=offload,
             watch_limits=watch_limits,
         )
-        for kind, place in CONTROLLERS.items():
-            module, _, factory = place.partition(":")
-            build = getattr(import_module(module), factory)
-            settings = machine_settings(options)
-            manager.add(partial(build, timings=timings, settings=settings) if kind == "scheduledmachine" else build)
+        for name in CONTROLLERS:
+            if name == "scheduledmachine":
+                manager.add(partial(scheduledmachine.build, timings=timings, settings=machine_settings(options)))
+            else:
+                manager.add(controller_factory(name, options))
         running = asyncio.create_task(manager.run(stop))
         while not running.done() and not (manager.controllers and all(c.ready for c in manager.controllers)):
             await asyncio.sleep(0.02)

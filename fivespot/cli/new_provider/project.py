@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from fivespot import __version__
+from fivespot.api.names import KIND
+from fivespot.providers.registry import SHIPPED
 from fivespot.runtime.errors import ConfigError, FivespotError
 
 __all__ = ["Names", "name_project", "write_project"]
@@ -21,7 +23,7 @@ _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[0-9]+")
 _LONGEST: Final = 50
 """Characters of a kind; with ``-provider`` behind it, its name is also that of a namespace (63)."""
-_TAKEN: Final = frozenset({"ScheduledMachine", "TimeBasedSpotSchedule", "CapitalMarketsSchedule", "ManualSchedule"})
+_TAKEN: Final = frozenset({KIND, *SHIPPED})
 _SECONDS: Final = 60
 
 _FILES: Final[Mapping[str, str]] = {

@@ -13,7 +13,7 @@ from fivespot.runtime.errors import ConfigError
 @pytest.mark.parametrize(
     ("given_", "chosen"),
     [
-        ((), tuple(sorted(options.CONTROLLERS))),
+        ((), options.CONTROLLERS),
         (("timebasedspotschedule",), ("timebasedspotschedule",)),
         (("timebasedspotschedule, scheduledmachine",), ("scheduledmachine", "timebasedspotschedule")),
         (("scheduledmachine", "scheduledmachine,"), ("scheduledmachine",)),

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from fivespot.controllers import scheduledmachine
-from fivespot.providers import timebased
+from fivespot.providers.registry import shipped_controller
 from fivespot.runtime import Key, Resource
 from fivespot.runtime.client import WATCH_LIMITS, WatchEnd, WatchEnded
 from fivespot.runtime.errors import NotFoundError
@@ -47,7 +47,7 @@ async def test_what_is_written_is_there_and_the_clock_stands_still_meanwhile(fiv
 async def test_a_day_of_a_schedule_passes_and_flips_at_the_minute(fivespot_cluster: EmbeddedCluster) -> None:
     cluster = fivespot_cluster
     await cluster.install(*definitions())
-    async with cluster.manager(timebased.build):
+    async with cluster.manager(shipped_controller("TimeBasedSpotSchedule")):
         spec = {"windows": [{"days": ["mon"], "start": "06:30", "end": "18:00"}]}
         metadata = {"name": "day", "namespace": "default"}
         body = {"apiVersion": SCHEDULES.api_version, "kind": SCHEDULES.kind, "metadata": metadata, "spec": spec}
@@ -65,11 +65,11 @@ async def test_a_manager_becomes_ready_and_can_die_and_be_followed_by_another(
 ) -> None:
     cluster = fivespot_cluster
     await cluster.install(*definitions())
-    async with cluster.manager(scheduledmachine.build, timebased.build) as running:
+    async with cluster.manager(scheduledmachine.build, shipped_controller("TimeBasedSpotSchedule")) as running:
         await cluster.until(lambda: len(running.manager.controllers) == 2, what="it has begun")
         await cluster.until(lambda: all(c.ready for c in running.manager.controllers), what="it is ready")
         await running.kill()
-    async with cluster.manager(timebased.build, name="next") as running:
+    async with cluster.manager(shipped_controller("TimeBasedSpotSchedule"), name="next") as running:
         await cluster.until(lambda: running.manager.controllers[0].ready, what="the next one is ready")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fivespot.cli.crds.definitions import definitions
 from fivespot.controllers import scheduledmachine
-from fivespot.providers import timebased
+from fivespot.providers.registry import shipped_controller
 from fivespot.runtime import Key, Resource
 from fivespot.testing.cluster import START, EmbeddedCluster
 from fivespot.testing.clusterapi import SIMULATED, add_providers, cluster_bodies, create_cluster
@@ -70,7 +70,7 @@ def test_a_schedule_creates_and_deletes_a_machine_for_each_window_and_leaves_not
 
             async with (
                 cluster.manager(name="simulation", setup=setup),
-                cluster.manager(scheduledmachine.build, timebased.build, name="fivespot"),
+                cluster.manager(scheduledmachine.build, shipped_controller("TimeBasedSpotSchedule"), name="fivespot"),
             ):
                 await create_cluster(cluster.client, cluster_bodies("prod", "east", kubeconfig="none"))
                 for resource, body in bodies():
