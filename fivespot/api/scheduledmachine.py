@@ -337,7 +337,6 @@ NAME_RULE: Final = Cel(
     f"metadata.name must be at most {MAX_NAME_LENGTH} characters: it becomes a label value",
     optional_old_self=True,
 )
-
 """Judges creates only: an older object with a longer name must still take status and lose its finalizer."""
 
 COLUMNS: Final = (

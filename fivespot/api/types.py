@@ -19,7 +19,6 @@ QUALIFIED_NAME_PATTERN: Final = (
     "^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
     "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
 )
-
 """A label, annotation or taint key: an optional DNS prefix and a name of at most 63 characters."""
 
 LABEL_VALUE_PATTERN: Final = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
@@ -60,12 +59,10 @@ def _at_most(hours: int) -> Cel:
 
 
 Duration = Annotated[str, Field(pattern="^[0-9]+[smh]$", max_length=32), _at_most(24)]
-
 """At most a day, as a whole number and one unit: `30s`, `5m`, `2h`. `0s` is valid, compound forms are not. See
 `duration_seconds`."""
 
 LongDuration = Annotated[str, Field(pattern="^[0-9]+[smh]$", max_length=32), _at_most(7 * 24)]
-
 """As `Duration`, at most a week."""
 
 _DATE: Final = (
@@ -75,13 +72,11 @@ _DATE: Final = (
 )
 
 DATE_PATTERN: Final = f"^{_DATE}$"
-
 """A date that exists, leap days included, in the years 1000 to 8999."""
 
 INSTANT_PATTERN: Final = (
     f"^{_DATE}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{{1,9}})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
 )
-
 """An RFC 3339 instant that exists, in the years 1000 to 8999.
 
 Precise on purpose: a rule may hand what matches to CEL's `timestamp()`, and an error while a rule is evaluated is the
@@ -99,7 +94,6 @@ def parse_timestamp(text: str) -> datetime:
 
 
 Timestamp = Annotated[str, Field(max_length=64), Extra({"format": "date-time"})]
-
 """An RFC 3339 instant that a controller wrote."""
 
 Instant = Annotated[
@@ -107,7 +101,6 @@ Instant = Annotated[
     Field(max_length=64),
     matches(INSTANT_PATTERN, "must be an instant: date, time and offset of RFC 3339, such as 2027-01-31T06:00:00Z"),
 ]
-
 """An RFC 3339 instant that a person wrote, offset included."""
 
 
@@ -147,11 +140,9 @@ Labels = Annotated[
     _RESERVED,
     _KEYS,
 ]
-
 """Labels that a template may set."""
 
 Annotations = Annotated[dict[str, Annotated[str, Field(max_length=65536)]], Field(max_length=64), _RESERVED, _KEYS]
-
 """Annotations that a template may set."""
 
 
@@ -173,7 +164,6 @@ class StatusCondition(ApiModel):
 
 
 Conditions = Annotated[list[StatusCondition], list_map("type")]
-
 """Conditions, told apart by type, so that several writers can own different ones."""
 
 DAY_PATTERN: Final = "(mon|tue|wed|thu|fri|sat|sun)"

@@ -1,4 +1,4 @@
-"""How schedules that follow a calendar talk to people: local times, and windows that do not take place."""
+"""Messages of schedules that follow a calendar: local times, and windows that do not take place."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fivespot.schedule import SkippedWindow, Zone
 __all__ = ["both_times", "skipped_around"]
 
 _A_DAY: Final = timedelta(days=1)
-"""For how long after a jump of the clock what it skipped is told, and how far ahead the next one is looked for: more
-than a schedule is ever left alone for."""
+"""For how long after a clock change skipped windows are reported, and how far ahead the next change is searched: longer
+than a schedule ever sleeps."""
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -28,7 +28,7 @@ def both_times(zone: Zone, instant: datetime, remark: str = "") -> str:
 def skipped_around(
     skipped: Callable[[datetime, datetime], list[SkippedWindow]], at: datetime, what: str
 ) -> tuple[tuple[EventNote, ...], datetime | None]:
-    """What jumps of the clock skipped lately, as events, and the instant at which the next such jump comes.
+    """The windows that recent clock changes skipped, as events, and the instant of the next such change.
 
     :param skipped: the windows skipped from the first instant on and before the second.
     :param what: the word for a window.

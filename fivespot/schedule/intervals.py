@@ -10,7 +10,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 
 LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _SECOND
-
 """The last second that a datetime can hold."""
 
 

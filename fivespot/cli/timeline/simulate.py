@@ -12,9 +12,9 @@ from fivespot.cli.timeline.documents import unknown_fields
 from fivespot.cli.timeline.forecast import LIMIT, DecisionFailed, Forecast, Period
 from fivespot.cli.timeline.schedules import Schedule, find
 from fivespot.contract import Display, Reference, Resolution, Resolved, Unresolved
-from fivespot.providers.sdk import Context, EventNote, Provider, Remembered, Verdict, fold
-from fivespot.providers.sdk.decider import Decider, Prepared, Trouble
-from fivespot.providers.sdk.override_spec import read_memory
+from fivespot.providers.sdk import Context, EventNote, OverrideRecord, Provider, Verdict, apply_overrides
+from fivespot.providers.sdk.decider import Decider, DecisionFailure, PreparedSpec
+from fivespot.providers.sdk.override_spec import read_records
 from fivespot.runtime.errors import ConfigError
 from fivespot.runtime.objects import Key, Resource, rfc3339
 from fivespot.schedule import UnknownZone, load_zone
@@ -32,7 +32,7 @@ class Readied:
     schedule: Schedule
     provider: Provider[Any]
     decider: Decider[Any]
-    prepared: Prepared
+    prepared: PreparedSpec
 
 
 def ready(schedule: Schedule, provider: Provider[Any]) -> Readied:
@@ -50,8 +50,8 @@ def ready(schedule: Schedule, provider: Provider[Any]) -> Readied:
         raise ConfigError(f"{schedule}: {'; '.join(unknown)}")
     decider: Decider[Any] = Decider(provider)
     prepared = decider.prepare("", 1, schedule.body.get("spec") or {})
-    if prepared.trouble is not None:
-        raise ConfigError(f"{schedule}: {prepared.trouble.message}")
+    if prepared.failure is not None:
+        raise ConfigError(f"{schedule}: {prepared.failure.message}")
     return Readied(schedule, provider, decider, prepared)
 
 
@@ -138,7 +138,7 @@ class _Simulated:
         self._simulation = simulation
         self._readied = readied
         status = readied.schedule.body.get("status")
-        self._memory: Mapping[str, Remembered] = read_memory(
+        self._memory: Mapping[str, OverrideRecord] = read_records(
             status.get("overrides") if isinstance(status, Mapping) else None
         )
         self._active: bool | None = None
@@ -148,7 +148,7 @@ class _Simulated:
         """The verdict in force, overrides included; ``again`` says when to look again."""
         readied, schedule = self._readied, self._readied.schedule
         look = _Look(self._simulation, at)
-        context = Context(schedule.namespace, schedule.name, "", 1, active=self._active, since=self._since, look=look)
+        context = Context(schedule.namespace, schedule.name, "", 1, active=self._active, since=self._since, reader=look)
         found = readied.decider.decide_now(readied.prepared, at, context)
         if look.problem is not None:
             raise look.problem
@@ -156,10 +156,10 @@ class _Simulated:
         if base is not None and base.active is not self._active:
             self._active, self._since = base.active, at
         rule = readied.decider.rule(readied.prepared, base or Verdict(False), at, context)
-        folded = fold(readied.prepared.overrides, self._memory, base, rule, at)
-        self._memory = {entry.name: entry for entry in folded.memory}
+        folded = apply_overrides(readied.prepared.overrides, self._memory, base, rule, at)
+        self._memory = {entry.name: entry for entry in folded.records}
         if folded.verdict is None:
-            assert isinstance(found, Trouble)
+            assert isinstance(found, DecisionFailure)
             raise ConfigError(f"{schedule}: no verdict at {rfc3339(at)}: {found.reason}: {found.message}")
         looks = [folded.again, *look.changes]
         if base is not None:

@@ -77,15 +77,12 @@ class ManualScheduleSpec(ApiModel):
 BASE_UNRESOLVED: Final = "BaseUnresolved"
 
 BASE_CYCLE: Final = "BaseCycle"
-
 """Reasons of a Ready that is not True."""
 
 LONGEST_CHAIN: Final = 8
-
 """Schedules that may go by one another, the first base counted as one."""
 
 _RETRY: Final = 60.0
-
 """Seconds between two looks at a base that gives no verdict (contract, A8); a change is looked at when it comes."""
 
 

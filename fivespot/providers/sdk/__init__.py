@@ -1,4 +1,4 @@
-"""The kit for writing a schedule provider: a spec, a pure decision, and everything else is done::
+"""The kit for writing a schedule provider: write a spec and a pure decision, the kit does the rest::
 
     from fivespot.providers.sdk import ApiModel, Provider, Verdict
 
@@ -7,21 +7,21 @@
 
     TOGGLE = Provider("Toggle", spec=ToggleSpec, decide=lambda spec, at: Verdict(spec.on))
 
-A provider reads its own objects, and what it declares, and writes the ``status`` of its own; it never sees a machine.
-``fivespot manager --provider my_package:TOGGLE`` runs it and ``fivespot crds --provider my_package:TOGGLE`` writes its
-definition; :func:`run` makes it a program of its own.
+A provider reads its own objects and those it declares, and writes the ``status`` of its own; it never sees a machine.
+``fivespot manager --provider my_package:TOGGLE`` runs it, ``fivespot crds --provider my_package:TOGGLE`` writes its
+definition, and :func:`run` makes it a program of its own.
 """
 
 from fivespot.api import ApiModel
-from fivespot.contract import Resolution, Resolved, Unreadable, Unresolved
+from fivespot.contract import UNREADABLE_PATIENCE, Resolution, Resolved, Unreadable, Unresolved
 from fivespot.runtime.crd import Column
 
 from .controller import build_controller
 from .definition import Provider
-from .dependencies import SCHEDULES, UNREADABLE_PATIENCE, Context
+from .dependencies import SCHEDULES, Context
 from .entrypoint import run
 from .hysteresis import Dwell, dwell, hysteresis
-from .overrides import OVERRIDDEN, Folded, Override, Remembered, fold
+from .overrides import OVERRIDDEN, Override, OverrideOutcome, OverrideRecord, apply_overrides
 from .rbac import rbac_manifests, rbac_rules
 from .status import DECISION_FAILED, INVALID_SPEC, broken_status, decided_status
 from .verdict import EventNote, NoVerdict, SpecError, Verdict
@@ -37,22 +37,22 @@ __all__ = [
     "Context",
     "Dwell",
     "EventNote",
-    "Folded",
     "NoVerdict",
     "Override",
+    "OverrideOutcome",
+    "OverrideRecord",
     "Provider",
-    "Remembered",
     "Resolution",
     "Resolved",
     "SpecError",
     "Unreadable",
     "Unresolved",
     "Verdict",
+    "apply_overrides",
     "broken_status",
     "build_controller",
     "decided_status",
     "dwell",
-    "fold",
     "hysteresis",
     "rbac_manifests",
     "rbac_rules",

@@ -1,4 +1,4 @@
-"""The controller of one kind of schedule: the runtime's, and an eye on the wall clock."""
+"""The controller of one kind of schedule: the runtime's, and a watch on the wall clock."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .reconciler import ProviderReconciler
 __all__ = ["build_controller"]
 
 RETRIES: Final = Backoff(base=0.1, cap=30.0)
-"""Between tries after passing errors. While the API server cannot be reached, the waits stay at 3 seconds: the cap is
-how late a boundary may be where the server answers, and fails."""
+"""Between retries after transient errors. While the API server cannot be reached, the waits stay at 3 seconds; the cap
+is how late a boundary may be while the server answers with errors."""
 CLOCK_INTERVAL: Final = 15.0
-"""Seconds between two looks at the wall clock."""
+"""Seconds between two checks of the wall clock."""
 CLOCK_STEP: Final = 0.25
-"""Seconds by which the wall clock must have been set to be noticed."""
+"""Change of the wall clock, in seconds, from which on it is noticed."""
 
 _log = structlog.get_logger("fivespot.provider")
 
@@ -37,13 +37,15 @@ def build_controller(provider: Provider[Any], context: ManagerContext) -> Contro
 
 
 class _ProviderController(Controller):
-    """Timed wake-ups are on the loop's clock, and instants on the wall clock. When that is set, all have to be timed
-    anew; one look at it for all of them costs nothing, where each waking up by itself would not."""
+    """Runs timers on the loop's clock for instants on the wall clock, and all objects again when the wall clock is set.
+
+    One check of the clock for all of them is cheap, where a wake-up of each would not be.
+    """
 
     def __init__(self, provider: Provider[Any], context: ManagerContext) -> None:
         self._informer: Informer = context.cache.informer(provider.resource)
-        looking = Dependencies(context.cache, provider.reads, self._read_changed) if provider.reads else None
-        reconciler = ProviderReconciler(provider, self._informer, context, looking)
+        dependencies = Dependencies(context.cache, provider.reads, self._dependency_changed) if provider.reads else None
+        reconciler = ProviderReconciler(provider, self._informer, context, dependencies)
         super().__init__(
             provider.name,
             reconciler,
@@ -62,12 +64,12 @@ class _ProviderController(Controller):
         async with asyncio.TaskGroup() as group:
             # A clock that follows the loop's own cannot be set apart from it.
             follows = type(self._wall) is LoopClock
-            eye = None if follows else group.create_task(self._watch_clock(), name=f"{self.name} wall clock")
+            watch = None if follows else group.create_task(self._watch_clock(), name=f"{self.name} wall clock")
             try:
                 await super().run()
             finally:
-                if eye is not None:
-                    eye.cancel()
+                if watch is not None:
+                    watch.cancel()
 
     async def _watch_clock(self) -> None:
         offset = self._offset()
@@ -83,16 +85,16 @@ class _ProviderController(Controller):
                     self.enqueue(key)
 
     def _offset(self) -> float | None:
-        """By how much the two clocks differ; None when the process was not running between two looks at them."""
+        """The difference of the two clocks; None when the process was suspended while they were read."""
         before = self._wall.monotonic()
         wall = self._wall.now().timestamp()
         taken = self._wall.monotonic() - before
         return wall - before if taken < CLOCK_STEP / 4 else None
 
-    def _read_changed(self, key: Key) -> None:
+    def _dependency_changed(self, key: Key) -> None:
         self.enqueue(key)
 
 
 def _needs_a_run(change: Change) -> bool:
-    """Everything but the echo of our own status write; a status that someone else changed is put right."""
+    """Whether a change calls for a run: any but the event of our own status write. Others' writes are corrected."""
     return not (change.own and change.type is ChangeType.MODIFIED)

@@ -1,4 +1,4 @@
-"""From a stored spec to a verdict, or to the reason why there is none."""
+"""Call a provider's functions: from a stored spec to a verdict, or to the reason why there is none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .overrides import Override, Rule
 from .status import DECISION_FAILED, INVALID_SPEC
 from .verdict import NoVerdict, Verdict
 
-__all__ = ["DECISION_TIMED_OUT", "Decider", "Prepared", "Trouble"]
+__all__ = ["DECISION_TIMED_OUT", "Decider", "DecisionFailure", "PreparedSpec"]
 
 DECISION_TIMED_OUT: Final = "DecisionTimedOut"
 
@@ -30,7 +30,7 @@ Spec = TypeVar("Spec", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class DecisionFailure:
     """There is no verdict; the parameters are those of :class:`NoVerdict`."""
 
     reason: str
@@ -41,37 +41,37 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """What a spec came to, kept per generation: the decision's input, or what is wrong with it."""
+class PreparedSpec:
+    """A spec that was read, kept per generation: the input of decisions, or the reason why it has none."""
 
     uid: str
     generation: int
     rule: Any = None
     overrides: tuple[Override, ...] = ()
-    trouble: Trouble | None = None
+    failure: DecisionFailure | None = None
 
 
 class Decider(Generic[Spec]):
-    """Calls a provider's functions. They are other people's code: whatever they raise is trouble of one object."""
+    """Calls a provider's functions. They are foreign code: whatever they raise fails one object, and no other."""
 
     def __init__(self, provider: Provider[Spec]) -> None:
         self._provider = provider
 
-    def prepare(self, uid: str, generation: int, spec: Mapping[str, Any]) -> Prepared:
+    def prepare(self, uid: str, generation: int, spec: Mapping[str, Any]) -> PreparedSpec:
         """Read a spec, once per generation."""
         try:
             model: Any = validate(self._provider.model, spec)
             rule = self._provider.prepare(model)
             overrides = read_overrides(model.overrides) if self._provider.overrides else ()
         except ValueError as error:
-            return Prepared(uid, generation, trouble=Trouble(INVALID_SPEC, str(error)))
+            return PreparedSpec(uid, generation, failure=DecisionFailure(INVALID_SPEC, str(error)))
         except Exception as error:
             _log.exception("a spec could not be prepared", kind=self._provider.kind)
-            return Prepared(uid, generation, trouble=_failed("reading the spec", error))
-        return Prepared(uid, generation, rule, overrides)
+            return PreparedSpec(uid, generation, failure=_failed("reading the spec", error))
+        return PreparedSpec(uid, generation, rule, overrides)
 
-    async def decide(self, prepared: Prepared, at: datetime, context: Context) -> Verdict | Trouble:
-        """What the schedule itself says at an instant."""
+    async def decide(self, prepared: PreparedSpec, at: datetime, context: Context) -> Verdict | DecisionFailure:
+        """The verdict of the schedule itself at an instant, overrides left aside."""
         if not self._provider.asynchronous:
             return self.decide_now(prepared, at, context)
         limit = asyncio.timeout(self._provider.timeout)
@@ -79,27 +79,29 @@ class Decider(Generic[Spec]):
             async with limit:
                 verdict = _checked(await self._call(prepared, at, context), at)
         except NoVerdict as error:
-            return Trouble(error.reason, error.message, error.ready, error.patience, error.retry)
+            return DecisionFailure(error.reason, error.message, error.ready, error.patience, error.retry)
         except TimeoutError as error:
             if limit.expired():
-                return Trouble(DECISION_TIMED_OUT, f"the decision took longer than {self._provider.timeout:g} s")
+                return DecisionFailure(
+                    DECISION_TIMED_OUT, f"the decision took longer than {self._provider.timeout:g} s"
+                )
             return _failed("the decision", error)
         except Exception as error:
             return _failed("the decision", error)
-        # Without an instant of its own it may change with any answer to come.
+        # Without an instant of its own it may change with any answer.
         return verdict if verdict.until is not None else replace(verdict, foreseen=False)
 
-    def decide_now(self, prepared: Prepared, at: datetime, context: Context) -> Verdict | Trouble:
-        """The same of a provider that is not asynchronous, also where no loop runs."""
+    def decide_now(self, prepared: PreparedSpec, at: datetime, context: Context) -> Verdict | DecisionFailure:
+        """As :meth:`decide`, for a provider that is not asynchronous; needs no event loop."""
         try:
             return _checked(self._call(prepared, at, context), at)
         except NoVerdict as error:
-            return Trouble(error.reason, error.message, error.ready, error.patience, error.retry)
+            return DecisionFailure(error.reason, error.message, error.ready, error.patience, error.retry)
         except Exception as error:
             return _failed("the decision", error)
 
-    def rule(self, prepared: Prepared, base: Verdict, now: datetime, context: Context) -> Rule:
-        """What the schedule says at any instant: asked where it is a pure function of the instant, else assumed."""
+    def rule(self, prepared: PreparedSpec, base: Verdict, now: datetime, context: Context) -> Rule:
+        """The verdict of the schedule at any instant: decided where the provider is pure, else assumed."""
         provider = self._provider
         pure = not (provider.asynchronous or provider.takes_context)
 
@@ -110,14 +112,19 @@ class Decider(Generic[Spec]):
                 try:
                     return _checked(self._call(prepared, at, context), at)
                 except Exception as error:
-                    _log.debug("no verdict at another instant", kind=provider.kind, at=str(at), error=str(error))
+                    _log.debug(
+                        "no verdict at another instant",
+                        kind=provider.kind,
+                        at=str(at),
+                        error=str(error),
+                    )
             if base.until is None or at < base.until:
                 return base
             return Verdict(not base.active)
 
         return rule
 
-    def _call(self, prepared: Prepared, at: datetime, context: Context) -> Any:
+    def _call(self, prepared: PreparedSpec, at: datetime, context: Context) -> Any:
         if self._provider.takes_context:
             return self._provider.decide(prepared.rule, at, context)
         return self._provider.decide(prepared.rule, at)
@@ -131,5 +138,5 @@ def _checked(verdict: object, at: datetime) -> Verdict:
     return verdict
 
 
-def _failed(what: str, error: Exception) -> Trouble:
-    return Trouble(DECISION_FAILED, f"{what} failed: {type(error).__name__}: {error}")
+def _failed(what: str, error: Exception) -> DecisionFailure:
+    return DecisionFailure(DECISION_FAILED, f"{what} failed: {type(error).__name__}: {error}")

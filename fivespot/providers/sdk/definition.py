@@ -1,4 +1,4 @@
-"""Names that follow from a kind, for providers that do not choose their own."""
+"""The declaration of a provider: a kind, its spec model, its decision, and the names that follow from the kind."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from fivespot.api.names import PROVIDER_GROUP, PROVIDER_VERSION
 from fivespot.api.types import ScheduleStatus
+from fivespot.providers.registry import SHIPPED
 from fivespot.runtime.crd import Column
 from fivespot.runtime.objects import Resource
 
@@ -21,14 +22,20 @@ from .verdict import Verdict
 
 __all__ = ["Provider", "metric_prefix", "plural", "short_names"]
 
-_SHIPPED: Final = {"tbss": "TimeBasedSpotSchedule", "cms": "CapitalMarketsSchedule", "ms": "ManualSchedule"}
-
-"""Short names that are taken. Two kinds of one group that claim the same keep the later one from being served at all
-(apiextensions.k8s.io, condition NamesAccepted)."""
-
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[0-9]+")
-
 _SUFFIX: Final = re.compile(r"(?<=.)(Spot)?Schedule$")
+
+
+_KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
+_PLURAL: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+_METRIC: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+
+PURE_WORKERS: Final = 32
+"""Concurrent runs of a provider that does not wait: a little more than there are concurrent writes."""
+ASKING_WORKERS: Final = 200
+"""Concurrent runs of a provider that asks the outside world: slow answers to some must not delay the others."""
+
+Spec = TypeVar("Spec", bound=BaseModel)
 
 
 def plural(kind: str) -> str:
@@ -40,9 +47,14 @@ def plural(kind: str) -> str:
 
 
 def short_names(kind: str) -> tuple[str, ...]:
-    """The initials, such as ``ws``; none where they would be a single letter or another kind's."""
-    initials = "".join(re.findall("[A-Z]", kind)).lower()
-    return (initials,) if len(initials) > 1 and _SHIPPED.get(initials, kind) == kind else ()
+    """The initials, such as ``ws``; none where they would be a single letter, or are those of a shipped kind.
+
+    Of two kinds of one group that claim the same short name the API server does not serve the later one at all
+    (condition NamesAccepted).
+    """
+    initials = _initials(kind)
+    taken = {_initials(shipped) for shipped in SHIPPED if shipped != kind}
+    return (initials,) if len(initials) > 1 and initials not in taken else ()
 
 
 def metric_prefix(kind: str) -> str:
@@ -51,30 +63,13 @@ def metric_prefix(kind: str) -> str:
     return "_".join(["fivespot", *(word.lower() for word in words)])
 
 
-Spec = TypeVar("Spec", bound=BaseModel)
-
-_KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
-
-_PLURAL: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
-
-_METRIC: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-
-PURE_WORKERS: Final = 32
-
-"""Runs at once of a provider that does not wait: a little more than there are writes at once."""
-
-ASKING_WORKERS: Final = 200
-
-"""Questions to the outside world at once: slow answers to some must not keep the others waiting."""
-
-
 def _same(spec: Any) -> Any:
     return spec
 
 
 @dataclass(frozen=True)
 class Provider(Generic[Spec]):
-    """A kind of schedule and how it decides::
+    """A kind of schedule and its decision::
 
         class ToggleSpec(ApiModel):
             on: bool
@@ -83,12 +78,12 @@ class Provider(Generic[Spec]):
 
     ``decide(spec, at)`` gets what ``prepare`` made of the spec (by default the spec itself) and an aware UTC instant.
     It is pure: no clock, no I/O. With a third parameter it also gets a :class:`~fivespot.providers.sdk.Context`.
-    Written as ``async def`` it may ask the outside world: it is then called again every ``poll`` seconds, cut off
-    after ``timeout``, and repeated with a back-off when it fails.
+    As an ``async def`` it may ask the outside world: it is then called every ``poll`` seconds, cancelled after
+    ``timeout``, and retried with a back-off when it fails.
 
-    :param kind: such as ``OfficeHours``.
-    :param plural: the resource; by default Kubernetes' guess, such as ``weekschedules`` for ``WeekSchedule``.
-    :param spec: the pydantic model of ``spec``; what it refuses is an invalid spec. ``overrides`` is added to it.
+    :param kind: the kind, such as ``OfficeHours``.
+    :param plural: the resource; by default the English plural, such as ``weekschedules`` for ``WeekSchedule``.
+    :param spec: the pydantic model of ``spec``; a spec that it rejects is invalid. ``overrides`` is added to it.
     :param decide: the verdict at an instant. Raises :class:`~fivespot.providers.sdk.NoVerdict` when there is none.
     :param prepare: called once per generation; raises :class:`~fivespot.providers.sdk.SpecError` (or any ValueError
         with a text for people) for a spec that cannot be followed.
@@ -97,14 +92,14 @@ class Provider(Generic[Spec]):
     :param short_names: for kubectl; by default the initials, where they are two or more and not a shipped kind's.
     :param columns: shown by ``kubectl get`` between Active and NextTransition.
     :param description: what ``kubectl explain`` says of the kind; by default the spec's docstring.
-    :param status: the model of ``status``. Kinds of one's own keep the default, in which ``active`` is required.
+    :param status: the model of ``status``. New kinds keep the default, in which ``active`` is required.
     :param overrides: whether ``spec.overrides`` is offered.
-    :param reads: kinds of other objects that ``decide`` looks at through its context; it is called again when one that
-        it looked at changes.
-    :param poll: seconds after which to decide again although nothing is known to have changed; None for never. By
+    :param reads: the other objects that ``decide`` may read through its context; it is called again when one that it
+        read changes.
+    :param poll: seconds after which to decide again although no change is known; None for never. By
         default 60 for an ``async`` decide, else never.
     :param timeout: seconds that one ``async`` decision may take.
-    :param workers: decisions of this kind at the same time.
+    :param workers: concurrent decisions of this kind.
     :raises ValueError: a name cannot be used, or a number is not positive.
     :raises TypeError: ``spec`` is no pydantic model, or ``decide`` cannot be called so.
     """
@@ -162,6 +157,7 @@ class Provider(Generic[Spec]):
 
     @property
     def resource(self) -> Resource:
+        """The resource of its objects."""
         return Resource(PROVIDER_GROUP, self.version, self.plural, self.kind)
 
     @property
@@ -171,6 +167,7 @@ class Provider(Generic[Spec]):
 
     @property
     def reads_schedules(self) -> bool:
+        """Whether decisions read other schedules."""
         return SCHEDULES in self.reads
 
     def definition(self) -> dict[str, Any]:
@@ -192,6 +189,10 @@ class Provider(Generic[Spec]):
                 overrides=self.overrides,
             )
         )
+
+
+def _initials(kind: str) -> str:
+    return "".join(re.findall("[A-Z]", kind)).lower()
 
 
 def _is_asynchronous(decide: Callable[..., Any]) -> bool:

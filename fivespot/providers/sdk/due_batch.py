@@ -1,4 +1,4 @@
-"""Decides all schedules that are due at one instant in one go, before the first of them is written."""
+"""Decide all schedules that are due at one instant before the status of the first is written."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Final
 from fivespot.runtime.clock import Clock
 from fivespot.runtime.objects import Key
 
-__all__ = ["Together"]
+__all__ = ["DueBatch"]
 
 SLICE: Final = 0.05
 """Seconds of decisions after which other tasks get a turn."""
 
 
-class Together:
+class DueBatch:
     """Schedules by the instant of their next change; for decisions that are pure.
 
-    A run decides and writes, and writes take their time. The first run after an instant therefore decides for all whose
-    instant it is, and their own runs, which follow, find what was decided.
+    A run decides and writes, and writes take time. The first run after an instant therefore decides for all schedules
+    that change at it, and their own runs, which follow, use that decision.
 
-    :param decide: decides for one schedule at an instant, and keeps what it says for its run.
+    :param decide: decides for one schedule at an instant, and keeps the decision for its run.
     """
 
     def __init__(self, clock: Clock, decide: Callable[[Key, datetime], None]) -> None:
@@ -32,8 +32,8 @@ class Together:
         self._queue: list[tuple[datetime, Key]] = []
         self._due: dict[Key, datetime] = {}
 
-    def expect(self, key: Key, until: datetime | None) -> None:
-        """The schedule of that key changes next at this instant."""
+    def add(self, key: Key, until: datetime | None) -> None:
+        """Set the instant at which a schedule changes next; None for never."""
         if until == self._due.get(key):
             return
         if until is None:
@@ -42,12 +42,12 @@ class Together:
         self._due[key] = until
         heapq.heappush(self._queue, (until, key))
         if len(self._queue) > 2 * len(self._due) + 64:
-            # What was expected before and is no longer.
+            # Most entries have been superseded.
             self._queue = [(instant, other) for other, instant in self._due.items()]
             heapq.heapify(self._queue)
 
     async def decide_due(self, now: datetime) -> None:
-        """Decide for all that are due; soon over, as all but the first run find nothing left to do."""
+        """Decide for all that are due; returns quickly for all runs but the first after an instant."""
         begun = self._clock.monotonic()
         while self._queue and self._queue[0][0] <= now:
             instant, key = heapq.heappop(self._queue)
@@ -60,4 +60,5 @@ class Together:
                 begun, now = self._clock.monotonic(), self._clock.now()
 
     def forget(self, key: Key) -> None:
+        """Drop a schedule that is gone."""
         self._due.pop(key, None)

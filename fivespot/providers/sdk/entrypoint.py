@@ -1,4 +1,4 @@
-"""A provider as a program of its own."""
+"""Run providers as a program of their own."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def run(
     log_format: LogFormat = "json",
     verbosity: int = 0,
 ) -> None:
-    """The main function of a program that runs providers until SIGTERM or SIGINT.
+    """Run providers until SIGTERM or SIGINT; the main function of a program.
 
     In a pod it serves metrics on port 8080 and health on 8081, and works only while it holds the Lease
     ``5spot-<kinds>-leader``, so that a second replica stands by. Elsewhere it does neither. The variables of ``fivespot
     manager`` are read: ``METRICS_PORT``, ``HEALTH_PORT``, ``ENABLE_LEADER_ELECTION``, ``LEASE_NAME``,
     ``POD_NAMESPACE``, ``POD_NAME``, the three of the Lease's times, and those of OpenTelemetry that ask for traces.
 
-    :param name: what the program is called: user agent, field manager and ``reportingController`` of events.
+    :param name: the name of the program: user agent, field manager and ``reportingController`` of events.
     :param settings: endpoints and leader election, instead of what the environment says.
     :raises SystemExit: with code 2 and one line on standard error, where a variable, a file or a credential cannot be
         used, or a port is taken.

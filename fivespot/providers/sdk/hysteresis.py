@@ -1,4 +1,4 @@
-"""Keeps a verdict from flapping: hysteresis, and the least time between two changes. Pure."""
+"""Keep a verdict from flapping: hysteresis, and a minimum time between two changes. Pure."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def hysteresis(value: float, *, on: float, off: float, active: bool | None) -> b
     With ``on`` above ``off`` high values mean active: active from ``on`` upwards, inactive from ``off`` downwards. With
     ``on`` below ``off`` it is the other way round.
 
-    :param active: what holds now (:attr:`Context.active`); None counts as inactive.
+    :param active: the current verdict (:attr:`Context.active`); None counts as inactive.
     :raises ValueError: ``value`` is no number, because no data is not a low value; or ``on`` equals ``off``.
     """
     if math.isnan(value):
-        raise ValueError("the value is not a number: no data says nothing")
+        raise ValueError("the value is not a number: missing data is not a low value")
     if on == off:
         raise ValueError("on and off must differ, or the verdict would flap between them")
     if on < off:
@@ -33,9 +33,9 @@ def hysteresis(value: float, *, on: float, off: float, active: bool | None) -> b
 
 @dataclass(frozen=True, slots=True)
 class Dwell:
-    """What holds after the least time in a state is seen to.
+    """The verdict after the minimum time in a state is applied.
 
-    :param until: the instant at which the change that is wanted may be made; None when none is held back.
+    :param until: the instant at which the wanted change may be made; None when none is held back.
     """
 
     active: bool
@@ -51,12 +51,12 @@ def dwell(
     least_active: timedelta = _NONE,
     least_inactive: timedelta = _NONE,
 ) -> Dwell:
-    """Hold a change back until the present state has lasted for its least time.
+    """Hold a change back until the current state has lasted for its minimum time.
 
-    :param wanted: what the rule says now.
-    :param active: what holds now (:attr:`Context.active`), ``since`` when (:attr:`Context.since`). When either is not
-        known nothing is held back.
-    :param least_active: how long to stay active at least, and ``least_inactive`` inactive.
+    :param wanted: the verdict of the rule.
+    :param active: the current verdict (:attr:`Context.active`), and ``since`` when (:attr:`Context.since`). When either
+        is not known nothing is held back.
+    :param least_active: the minimum time to stay active, and ``least_inactive`` inactive.
     """
     if active is None or since is None or wanted == active:
         return Dwell(wanted)

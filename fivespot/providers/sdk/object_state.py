@@ -1,4 +1,4 @@
-"""What the process remembers of one object between its runs; nothing of it is needed after a restart."""
+"""The state that a provider's controller keeps of one object between runs; none of it is needed after a restart."""
 
 from __future__ import annotations
 
@@ -7,30 +7,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from .decider import Prepared
+from .decider import PreparedSpec
 from .verdict import Verdict
 
-__all__ = ["WORDS_AT_ONCE", "WORDS_INTERVAL", "Decision", "ObjectState"]
+__all__ = ["MESSAGE_WRITE_BURST", "MESSAGE_WRITE_INTERVAL", "Decision", "ObjectState"]
 
-WORDS_AT_ONCE: Final = 10.0
-WORDS_INTERVAL: Final = 300.0
-"""Writes of an object that change nothing but a message: so many at once, and one more each so many seconds."""
-
+MESSAGE_WRITE_BURST: Final = 10.0
+MESSAGE_WRITE_INTERVAL: Final = 300.0
+"""Writes of an object that change nothing but a message: this many at once, and one more per this many seconds."""
 
 DECISION_SECONDS: Final = 60.0
-"""For how long a decision is good for another run: for the echo of its own write, and for other people's writes."""
+"""Seconds for which a decision serves later runs, such as those that a write by somebody else causes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a pure schedule said at an instant."""
+    """The verdict of a pure schedule at an instant."""
 
-    prepared: Prepared
+    prepared: PreparedSpec
     at: datetime
     verdict: Verdict
 
-    def holds(self, prepared: Prepared, now: datetime) -> bool:
-        """Whether it would say the same now: nothing was edited, and no instant came at which to decide again."""
+    def holds(self, prepared: PreparedSpec, now: datetime) -> bool:
+        """Whether the verdict would be the same now: the spec is the same, and no instant of change has passed."""
         ends = [instant for instant in (self.verdict.until, self.verdict.again) if instant is not None]
         return (
             prepared is self.prepared
@@ -44,41 +43,41 @@ class ObjectState:
     """One object.
 
     :ivar decision: the last decision of a pure provider.
-    :ivar said: what the provider last decided, and since when; None when it did not yet.
-    :ivar troubled: how decisions fail, and since when on the monotonic clock; None while they do not.
-    :ivar failures: how many have failed one after another.
-    :ivar words: writes of mere words that are allowed, and when that was counted.
-    :ivar sent: the status that is on its way to the server.
-    :ivar held: whether other words for what is told already wait to be written.
+    :ivar last_verdict: what the provider last decided, and since when; None before its first decision.
+    :ivar failing: the reason for which decisions fail, and since when on the monotonic clock; None while they do not.
+    :ivar failures: the number of decisions that failed in a row.
+    :ivar message_budget: writes of mere messages that are allowed, and when that was computed.
+    :ivar message_pending: whether a changed message waits to be written.
+    :ivar in_flight: the status that is being written.
     """
 
-    prepared: Prepared
+    prepared: PreparedSpec
     decision: Decision | None = None
-    said: tuple[bool, datetime] | None = None
-    troubled: tuple[tuple[str, str], float] | None = None
+    last_verdict: tuple[bool, datetime] | None = None
+    failing: tuple[tuple[str, str], float] | None = None
     failures: int = 0
-    words: tuple[float, float] = (WORDS_AT_ONCE, 0.0)
-    held: bool = False
-    sent: Mapping[str, Any] | None = None
+    message_budget: tuple[float, float] = (MESSAGE_WRITE_BURST, 0.0)
+    message_pending: bool = False
+    in_flight: Mapping[str, Any] | None = None
 
     def decided(self, active: bool, since: datetime) -> None:
-        """There is a verdict. :param since: since when, if it is another one than before."""
-        self.troubled, self.failures = None, 0
-        if self.said is None or self.said[0] is not active:
-            self.said = (active, since.replace(microsecond=0))
+        """Record a verdict. :param since: since when it holds, if it differs from the last."""
+        self.failing, self.failures = None, 0
+        if self.last_verdict is None or self.last_verdict[0] is not active:
+            self.last_verdict = (active, since.replace(microsecond=0))
 
-    def failed(self, sort: tuple[str, str], moment: float) -> bool:
-        """There is none, for a reason of that sort; whether that is another one than before."""
+    def failed(self, reason: tuple[str, str], moment: float) -> bool:
+        """Record a decision that failed; whether the reason is another one than before."""
         self.failures += 1
-        if self.troubled is not None and self.troubled[0] == sort:
+        if self.failing is not None and self.failing[0] == reason:
             return False
-        self.troubled = (sort, moment)
+        self.failing = (reason, moment)
         return True
 
-    def may_word(self, moment: float) -> bool:
-        """Whether a write of mere words is allowed now, and if so take it."""
-        left, counted = self.words
-        left = min(WORDS_AT_ONCE, left + (moment - counted) / WORDS_INTERVAL)
+    def take_message_write(self, moment: float) -> bool:
+        """Use one write of a mere message, if one is allowed now."""
+        left, computed = self.message_budget
+        left = min(MESSAGE_WRITE_BURST, left + (moment - computed) / MESSAGE_WRITE_INTERVAL)
         allowed = left >= 1.0
-        self.words = (left - allowed, moment)
+        self.message_budget = (left - allowed, moment)
         return allowed

@@ -1,4 +1,4 @@
-"""``spec.overrides`` and ``status.overrides`` of every kind that the kit serves."""
+"""``spec.overrides`` and ``status.overrides``, which the kit adds to every kind."""
 
 from __future__ import annotations
 
@@ -12,25 +12,23 @@ from pydantic import Field
 from fivespot.api.types import INSTANT_PATTERN, ApiModel, Instant, Timestamp, parse_timestamp
 from fivespot.runtime.crd import Cel, list_map, matches, nullable
 
-from .overrides import Override, Remembered, State, Until
+from .overrides import Override, OverrideRecord, OverrideState, Until
 
 __all__ = [
     "FOREVER",
     "MAX_OVERRIDES",
     "NEXT_TRANSITION",
     "OverrideEntry",
-    "OverrideReport",
+    "OverrideStatus",
+    "OverrideStatuses",
     "Overrides",
-    "Reports",
-    "read_memory",
     "read_overrides",
-    "write_memory",
+    "read_records",
+    "write_records",
 ]
 
 NEXT_TRANSITION: Final = "nextTransition"
-
 FOREVER: Final = "forever"
-
 MAX_OVERRIDES: Final = 32
 
 OverrideName = Annotated[
@@ -87,12 +85,11 @@ class OverrideEntry(ApiModel):
 
 
 Overrides = Annotated[list[OverrideEntry], Field(max_length=MAX_OVERRIDES), list_map("name")]
-
 """``spec.overrides``: of those that have started and not ended, the one that started last decides."""
 
 
-class OverrideReport(ApiModel):
-    """What became of one override. It is memory as well: it holds what was fixed when the override started."""
+class OverrideStatus(ApiModel):
+    """The state of one override, with what was fixed when it started."""
 
     name: Annotated[str, Field(max_length=63)]
     """The name of the override."""
@@ -116,33 +113,32 @@ class OverrideReport(ApiModel):
     change is not known beforehand."""
 
 
-Reports = Annotated[list[OverrideReport], list_map("name")]
-
+OverrideStatuses = Annotated[list[OverrideStatus], list_map("name")]
 """``status.overrides``."""
 
 
 def read_overrides(entries: Iterable[OverrideEntry] | None) -> tuple[Override, ...]:
-    """``spec.overrides`` as validated."""
+    """Read ``spec.overrides`` from the validated model."""
     return tuple(
         Override(entry.name, entry.active, _instant(entry.from_), _until(entry.until), entry.reason or "")
         for entry in entries or ()
     )
 
 
-def read_memory(reports: object) -> dict[str, Remembered]:
-    """``status.overrides`` as stored; what cannot be read counts as lost."""
-    memory = {}
-    for report in reports if isinstance(reports, list) else ():
+def read_records(entries: object) -> dict[str, OverrideRecord]:
+    """Read ``status.overrides`` as stored; an entry that cannot be read counts as lost."""
+    records = {}
+    for entry in entries if isinstance(entries, list) else ():
         try:
-            found = _remembered(report)
+            found = _record(entry)
         except (KeyError, TypeError, ValueError, AttributeError):
             continue
-        memory[found.name] = found
-    return memory
+        records[found.name] = found
+    return records
 
 
-def write_memory(memory: Iterable[Remembered]) -> list[dict[str, Any]]:
-    """``status.overrides``; the same memory gives the same JSON, so that nothing is written while nothing changes."""
+def write_records(records: Iterable[OverrideRecord]) -> list[dict[str, Any]]:
+    """Render ``status.overrides``; equal records give equal JSON, so that nothing is written while nothing changes."""
     return [
         {
             "name": entry.name,
@@ -155,24 +151,24 @@ def write_memory(memory: Iterable[Remembered]) -> list[dict[str, Any]]:
             **({"openEnded": True} if entry.open_ended else {}),
             **({"baseActive": entry.base} if entry.base is not None else {}),
         }
-        for entry in memory
+        for entry in records
     ]
 
 
-def _remembered(report: Mapping[str, Any]) -> Remembered:
-    base = report.get("baseActive")
-    start = _instant(report["startedAt"])
-    if not isinstance(report["active"], bool) or start is None:
+def _record(entry: Mapping[str, Any]) -> OverrideRecord:
+    base = entry.get("baseActive")
+    start = _instant(entry["startedAt"])
+    if not isinstance(entry["active"], bool) or start is None:
         raise ValueError("no verdict, or no start")
-    return Remembered(
-        name=report["name"],
-        active=report["active"],
-        state=State(report["state"]),
-        begin=_instant(report.get("from")),
-        until=_until(report["until"]),
+    return OverrideRecord(
+        name=entry["name"],
+        active=entry["active"],
+        state=OverrideState(entry["state"]),
+        begin=_instant(entry.get("from")),
+        until=_until(entry["until"]),
         start=start,
-        end=_instant(report.get("endsAt")),
-        open_ended=report.get("openEnded") is True,
+        end=_instant(entry.get("endsAt")),
+        open_ended=entry.get("openEnded") is True,
         base=base if isinstance(base, bool) else None,
     )
 

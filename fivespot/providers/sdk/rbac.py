@@ -1,4 +1,4 @@
-"""The rights that providers need, as RBAC rules and as objects that grant them."""
+"""Derive the rights that providers need, as RBAC rules and as objects that grant them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 
 
 def rbac_rules(*providers: Provider[Any]) -> list[Rule]:
-    """What a ServiceAccount must be allowed for these providers: the rules of one ClusterRole, or of a Role in each
-    namespace that is served (definitions of kinds, which belong to no namespace, excepted)."""
+    """The rules that a ServiceAccount needs for these providers.
+
+    They are meant for one ClusterRole, or for a Role in each namespace that is served (except for
+    CustomResourceDefinitions, which belong to no namespace).
+    """
     rules: list[Rule] = []
     own = sorted({provider.plural for provider in providers})
     schedules = any(provider.reads_schedules for provider in providers)
@@ -41,9 +44,9 @@ def rbac_rules(*providers: Provider[Any]) -> list[Rule]:
 def rbac_manifests(
     *providers: Provider[Any], name: str, namespace: str = SYSTEM_NAMESPACE, account: str = ""
 ) -> list[dict[str, Any]]:
-    """Objects that give a ServiceAccount these rights, and those on the Lease of its election.
+    """Roles and bindings that give a ServiceAccount these rights, and those on its leader election Lease.
 
-    :param name: what the roles are called, such as ``week-provider``.
+    :param name: the name of the roles, such as ``week-provider``.
     :param namespace: of the ServiceAccount and the Lease.
     :param account: the ServiceAccount; by default ``name``.
     """

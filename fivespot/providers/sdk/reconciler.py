@@ -1,4 +1,4 @@
-"""Keeps the status of one provider's objects true, with one timed wake-up each."""
+"""Keep the status of a provider's objects true, with one timed wake-up each."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from fivespot.runtime.objects import Change, Key, Object, merge_diff
 from fivespot.runtime.reconcile import DONE, Result
 from fivespot.runtime.workqueue import Backoff
 
-from .decider import Decider, Trouble
+from .decider import Decider, DecisionFailure
 from .definition import Provider
-from .dependencies import Context, Dependencies, Nothing
-from .due_batch import Together
-from .object_state import WORDS_INTERVAL, Decision, ObjectState
-from .override_spec import read_memory
-from .overrides import Folded, fold
-from .status import broken_status, decided_status, only_words, stored_active, stored_overridden, stored_since
+from .dependencies import Context, Dependencies, NoDependencies
+from .due_batch import DueBatch
+from .object_state import MESSAGE_WRITE_INTERVAL, Decision, ObjectState
+from .override_spec import read_records
+from .overrides import OverrideOutcome, apply_overrides
+from .status import broken_status, decided_status, only_messages_differ, stored_active, stored_overridden, stored_since
 from .status_writer import StatusWriter
 from .verdict import EventNote, Verdict
 
 __all__ = ["ProviderReconciler"]
 
 LONGEST_SLEEP: Final = 43_200.0
-"""Seconds after which even a quiet schedule is looked at again. Clocks that are set are noticed elsewhere; this is for
-notes of decisions, which may look back for a day."""
-_EARLY: Final = 0.001
-_AGAIN: Final = Backoff(base=1.0, cap=300.0)
+"""Seconds after which even a quiet schedule is decided again. A change of the wall clock is noticed elsewhere; this is
+for events of decisions, which may look back for a day."""
+_MARGIN: Final = 0.001
+_DECISION_RETRIES: Final = Backoff(base=1.0, cap=300.0)
 """Between decisions that fail."""
 
 _log = structlog.get_logger("fivespot.provider")
@@ -53,13 +53,14 @@ _mapping = msgspec.json.Decoder(dict[str, Any])
 
 
 class Written(enum.Enum):
-    """What became of a status.
+    """The result of writing a status.
 
-    OUTDATED: the object has changed or is gone since it was read; another run sees to it.
+    MESSAGE: nothing but a message was changed. OUTDATED: the object has changed or is gone since it was read, and that
+    change causes another run.
     """
 
     NOTHING = enum.auto()
-    WORDS = enum.auto()
+    MESSAGE = enum.auto()
     YES = enum.auto()
     OUTDATED = enum.auto()
 
@@ -68,20 +69,20 @@ class ProviderReconciler(Generic[Spec]):
     """The reconciler of one kind of schedule."""
 
     def __init__(
-        self, provider: Provider[Spec], informer: Informer, context: ManagerContext, looking: Dependencies | None
+        self, provider: Provider[Spec], informer: Informer, context: ManagerContext, dependencies: Dependencies | None
     ) -> None:
         self._provider = provider
         self._informer = informer
         self._clock = context.clock
         self._rng = context.rng
         self._plans = context.plans if context.settings.dry_run else None
-        self._looking = looking
+        self._dependencies = dependencies
         self._decider = Decider(provider)
         self._writer = StatusWriter(provider.resource, context)
-        self._memory: dict[Key, ObjectState] = {}
-        # What waits for answers, or looks at other objects, cannot be decided for many at once.
+        self._states: dict[Key, ObjectState] = {}
+        # Decisions that wait for answers or read other objects cannot be made in a batch.
         pure = not (provider.asynchronous or provider.takes_context)
-        self._together = Together(context.clock, self._decide_due) if pure else None
+        self._due = DueBatch(context.clock, self._decide_due) if pure else None
         labels = ("namespace", "name")
         self._active = context.metrics.gauge(
             f"{provider.metrics}_active", f"Whether a {provider.kind} is active.", labels, leader_only=True
@@ -97,109 +98,119 @@ class ProviderReconciler(Generic[Spec]):
             return DONE
         body = obj.decode_as(_body)
         status = body.status or {}
-        memory = self._remember(key, obj, body.spec)
+        state = self._state_of(key, obj, body.spec)
         now = self._clock.now()
-        prepared = memory.prepared
-        if prepared.trouble is not None:
-            await self._broken(key, obj, status, prepared.trouble, now)
+        prepared = state.prepared
+        if prepared.failure is not None:
+            await self._not_ready(key, obj, status, prepared.failure, now)
             return Result(phase="Invalid")
-        base, now = await self._base(key, memory, status, now)
-        folded = self._fold(key, memory, status, base, now)
-        if folded.verdict is None:
-            assert isinstance(base, Trouble)
-            return await self._troubled(key, obj, status, memory, base, folded, now)
-        verdict = folded.verdict
-        if await self._decided(key, obj, status, verdict, folded, now) is Written.OUTDATED:
+        base, now = await self._base(key, state, status, now)
+        outcome = self._override(key, state, status, base, now)
+        if outcome.verdict is None:
+            assert isinstance(base, DecisionFailure)
+            return await self._failed(key, obj, status, state, base, outcome, now)
+        verdict = outcome.verdict
+        if await self._decided(key, obj, status, verdict, outcome, now) is Written.OUTDATED:
             return DONE
         return Result(
-            requeue_after=self._sleep(key, memory, verdict, folded, base),
+            requeue_after=self._sleep(key, state, verdict, outcome, base),
             phase="Active" if verdict.active else "Inactive",
         )
 
     def is_echo(self, change: Change) -> bool:
-        """Whether a change shows nothing but what is being written, because its event has overtaken the answer.
+        """Whether a change is the event of a write in flight, which has overtaken the answer.
 
-        If somebody else wrote the same, our write fails for it, and the key runs again.
+        If somebody else wrote the same, our write fails on it, and the key runs again.
         """
-        memory = self._memory.get(change.key)
-        if memory is None or memory.sent is None:
+        state = self._states.get(change.key)
+        if state is None or state.in_flight is None:
             return False
-        head, prepared = change.head, memory.prepared
+        head, prepared = change.head, state.prepared
         same = (head.uid, head.generation, head.deleting) == (prepared.uid, prepared.generation, False)
-        return same and not merge_diff(change.object.decode_as(_body).status or {}, memory.sent)
+        return same and not merge_diff(change.object.decode_as(_body).status or {}, state.in_flight)
 
     # One run -----------------------------------------------------------------------------------------------------
 
-    def _remember(self, key: Key, obj: Object, spec: msgspec.Raw) -> ObjectState:
-        found = self._memory.get(key)
+    def _state_of(self, key: Key, obj: Object, spec: msgspec.Raw) -> ObjectState:
+        found = self._states.get(key)
         head = obj.head
         if found is None or found.prepared.uid != head.uid:
-            found = self._memory[key] = ObjectState(self._decider.prepare(head.uid, head.generation, _spec(spec)))
+            found = self._states[key] = ObjectState(self._decider.prepare(head.uid, head.generation, _spec(spec)))
         elif found.prepared.generation != head.generation:
-            # Another question: what failed before says nothing about it.
+            # Failures of an earlier spec say nothing about this one.
             found.prepared = self._decider.prepare(head.uid, head.generation, _spec(spec))
-            found.failures, found.troubled = 0, None
+            found.failures, found.failing = 0, None
         return found
 
     async def _base(
-        self, key: Key, memory: ObjectState, status: Mapping[str, Any], now: datetime
-    ) -> tuple[Verdict | Trouble, datetime]:
-        """What the schedule itself says, and the instant at which it says so."""
-        if self._together is not None:
-            await self._together.decide_due(now)
-            decision, now = memory.decision, self._clock.now()
-            if decision is not None and decision.holds(memory.prepared, now):
-                memory.decided(decision.verdict.active, decision.at)
-                # What overrides say goes on in between, and is asked of now.
-                return decision.verdict, now if memory.prepared.overrides else decision.at
-        context = self._context(key, memory, status)
-        found = await self._decider.decide(memory.prepared, now, context)
-        if self._looking is not None:
-            self._looking.done(key)
-        if isinstance(found, Trouble):
-            fresh = memory.failed((found.reason, found.ready), self._clock.monotonic())
+        self, key: Key, state: ObjectState, status: Mapping[str, Any], now: datetime
+    ) -> tuple[Verdict | DecisionFailure, datetime]:
+        """The verdict of the schedule itself, and the instant that it is for."""
+        if self._due is not None:
+            await self._due.decide_due(now)
+            decision, now = state.decision, self._clock.now()
+            if decision is not None and decision.holds(state.prepared, now):
+                state.decided(decision.verdict.active, decision.at)
+                # Overrides start and end in between, and are evaluated now.
+                return decision.verdict, now if state.prepared.overrides else decision.at
+        context = self._context(key, state, status)
+        found = await self._decider.decide(state.prepared, now, context)
+        if self._dependencies is not None:
+            self._dependencies.end(key)
+        if isinstance(found, DecisionFailure):
+            fresh = state.failed((found.reason, found.ready), self._clock.monotonic())
             if fresh:
                 _log.warning(
-                    "no verdict", kind=self._provider.kind, object=str(key), reason=found.reason, error=found.message
+                    "the provider gives no verdict",
+                    kind=self._provider.kind,
+                    object=str(key),
+                    reason=found.reason,
+                    error=found.message,
                 )
         else:
-            memory.decided(found.active, context.since if context.since and context.active is found.active else now)
-            if self._together is not None:
-                memory.decision = Decision(memory.prepared, now, found)
+            state.decided(found.active, context.since if context.since and context.active is found.active else now)
+            if self._due is not None:
+                state.decision = Decision(state.prepared, now, found)
         return found, now
 
     def _decide_due(self, key: Key, now: datetime) -> None:
-        memory = self._memory.get(key)
-        if memory is not None and memory.prepared.trouble is None:
-            found = self._decider.decide_now(memory.prepared, now, _NO_CONTEXT)
-            memory.decision = Decision(memory.prepared, now, found) if isinstance(found, Verdict) else None
+        state = self._states.get(key)
+        if state is not None and state.prepared.failure is None:
+            found = self._decider.decide_now(state.prepared, now, _NO_CONTEXT)
+            state.decision = Decision(state.prepared, now, found) if isinstance(found, Verdict) else None
 
-    def _fold(
-        self, key: Key, memory: ObjectState, status: Mapping[str, Any], found: Verdict | Trouble, now: datetime
-    ) -> Folded:
-        prepared = memory.prepared
+    def _override(
+        self, key: Key, state: ObjectState, status: Mapping[str, Any], found: Verdict | DecisionFailure, now: datetime
+    ) -> OverrideOutcome:
+        prepared = state.prepared
         base = found if isinstance(found, Verdict) else None
         if not prepared.overrides:
-            return Folded(base, False, (), (), None)
+            return OverrideOutcome(base, False, (), (), None)
         rule = self._decider.rule(prepared, base or Verdict(False), now, _NO_CONTEXT)
-        return fold(prepared.overrides, read_memory(status.get("overrides")), base, rule, now)
+        return apply_overrides(prepared.overrides, read_records(status.get("overrides")), base, rule, now)
 
-    def _context(self, key: Key, memory: ObjectState, status: Mapping[str, Any]) -> Context:
+    def _context(self, key: Key, state: ObjectState, status: Mapping[str, Any]) -> Context:
         if not self._provider.takes_context:
             return _NO_CONTEXT
-        if memory.said is None and not stored_overridden(status):
+        if state.last_verdict is None and not stored_overridden(status):
             active, since = stored_active(status), stored_since(status)
-            memory.said = (active, since) if active is not None and since is not None else None
-        active, since = memory.said or (None, None)
-        prepared = memory.prepared
-        look = self._looking.at(key) if self._looking is not None else Nothing()
-        return Context(key.namespace, key.name, prepared.uid, prepared.generation, active, since, look)
+            state.last_verdict = (active, since) if active is not None and since is not None else None
+        active, since = state.last_verdict or (None, None)
+        prepared = state.prepared
+        reader = self._dependencies.begin(key) if self._dependencies is not None else NoDependencies()
+        return Context(key.namespace, key.name, prepared.uid, prepared.generation, active, since, reader)
 
     async def _decided(
-        self, key: Key, obj: Object, status: Mapping[str, Any], verdict: Verdict, folded: Folded, now: datetime
+        self,
+        key: Key,
+        obj: Object,
+        status: Mapping[str, Any],
+        verdict: Verdict,
+        outcome: OverrideOutcome,
+        now: datetime,
     ) -> Written:
         generation = obj.head.generation
-        wanted = decided_status(status, verdict, generation=generation, now=now, memory=folded.memory)
+        wanted = decided_status(status, verdict, generation=generation, now=now, records=outcome.records)
         before = stored_active(status)
         written = await self._write(key, obj, status, wanted)
         if written is Written.OUTDATED:
@@ -207,70 +218,70 @@ class ProviderReconciler(Generic[Spec]):
         self._active.child(key.namespace, key.name).set(float(verdict.active))
         if before is not None and before is not verdict.active:
             self._transitions.child(key.namespace, key.name).inc()
-            self._writer.tell(obj, EventNote(reason=verdict.reason, message=verdict.message, warning=False))
+            self._writer.record(obj, EventNote(reason=verdict.reason, message=verdict.message, warning=False))
             _log.info(
                 "the verdict changed", kind=self._provider.kind, object=str(key), active=verdict.active,
                 reason=verdict.reason, message=verdict.message,
             )  # fmt: skip
-        for note in (*verdict.notes, *folded.notes):
-            self._writer.tell(obj, note)
+        for note in (*verdict.notes, *outcome.notes):
+            self._writer.record(obj, note)
         return written
 
-    async def _troubled(
+    async def _failed(
         self,
         key: Key,
         obj: Object,
         status: Mapping[str, Any],
-        memory: ObjectState,
-        trouble: Trouble,
-        folded: Folded,
+        state: ObjectState,
+        failure: DecisionFailure,
+        outcome: OverrideOutcome,
         now: datetime,
     ) -> Result:
-        assert memory.troubled is not None
-        quiet = memory.troubled[1] + trouble.patience - self._clock.monotonic()
+        assert state.failing is not None
+        quiet = state.failing[1] + failure.patience - self._clock.monotonic()
         if quiet > 0:
-            return Result(requeue_after=min(quiet + _EARLY, self._retry(memory, trouble)), phase="Failed")
-        await self._broken(key, obj, status, trouble, now, folded)
-        waits = [self._retry(memory, trouble), *_seconds(now, folded.again)]
+            return Result(requeue_after=min(quiet + _MARGIN, self._retry(state, failure)), phase="Failed")
+        await self._not_ready(key, obj, status, failure, now, outcome)
+        waits = [self._retry(state, failure), *_seconds(now, outcome.again)]
         return Result(requeue_after=min(waits), phase="Failed")
 
-    async def _broken(
+    async def _not_ready(
         self,
         key: Key,
         obj: Object,
         status: Mapping[str, Any],
-        trouble: Trouble,
+        failure: DecisionFailure,
         now: datetime,
-        folded: Folded | None = None,
+        outcome: OverrideOutcome | None = None,
     ) -> None:
         wanted = broken_status(
             status,
-            trouble.reason,
-            trouble.message,
+            failure.reason,
+            failure.message,
             generation=obj.head.generation,
             now=now,
-            ready=trouble.ready,
-            memory=folded.memory if folded is not None else None,
+            ready=failure.ready,
+            records=outcome.records if outcome is not None else None,
         )
         written = await self._write(key, obj, status, wanted)
         if written is Written.YES:
-            self._writer.tell(obj, EventNote(reason=trouble.reason, message=trouble.message, warning=True))
-        if written is not Written.OUTDATED and folded is not None:
-            for note in folded.notes:
-                self._writer.tell(obj, note)
+            self._writer.record(obj, EventNote(reason=failure.reason, message=failure.message, warning=True))
+        if written is not Written.OUTDATED and outcome is not None:
+            for note in outcome.notes:
+                self._writer.record(obj, note)
 
     async def _write(self, key: Key, obj: Object, status: Mapping[str, Any], wanted: Mapping[str, Any]) -> Written:
         change = merge_diff(status, wanted)
         if self._plans is not None:
             self._plans.note(self._provider.name, key, {"status": change})
-        memory = self._memory[key]
-        memory.held = False
+        state = self._states[key]
+        state.message_pending = False
         if not change or self._plans is not None:
             return Written.NOTHING
-        words = change.keys() == {"conditions"} and only_words(status, wanted)
-        if words and not memory.may_word(self._clock.monotonic()):
-            # Words that differ with every decision, such as a measured value in them, are not written as often.
-            memory.held = True
+        message_only = change.keys() == {"conditions"} and only_messages_differ(status, wanted)
+        if message_only and not state.take_message_write(self._clock.monotonic()):
+            # A message that differs with every decision, such as one with a measured value, is not written as often.
+            state.message_pending = True
             return Written.NOTHING
         # `active` goes into every write, whatever else it changes.
         change["active"] = wanted["active"]
@@ -279,52 +290,54 @@ class ProviderReconciler(Generic[Spec]):
             newest = self._informer.get(key)
             if newest is None or newest.head.version != obj.head.version:
                 return False
-            memory.sent = wanted
+            state.in_flight = wanted
             return True
 
         try:
             if not await self._writer.write(key, obj, change, current):
                 return Written.OUTDATED
         finally:
-            memory.sent = None
-        return Written.WORDS if words else Written.YES
+            state.in_flight = None
+        return Written.MESSAGE if message_only else Written.YES
 
     # Waiting -----------------------------------------------------------------------------------------------------
 
-    def _sleep(self, key: Key, memory: ObjectState, verdict: Verdict, folded: Folded, base: Verdict | Trouble) -> float:
-        """Seconds until something may be different; the instants are on the wall clock, which is read again."""
+    def _sleep(
+        self, key: Key, state: ObjectState, verdict: Verdict, outcome: OverrideOutcome, base: Verdict | DecisionFailure
+    ) -> float:
+        """Seconds until the next run; instants are on the wall clock, which is read again after the write."""
         now = self._clock.now()
         waits = [
             LONGEST_SLEEP * self._rng.uniform(0.5, 1.0),
             *_seconds(now, verdict.until),
-            *_seconds(now, folded.again),
+            *_seconds(now, outcome.again),
         ]
-        if isinstance(base, Trouble):
-            waits.append(self._retry(memory, base))
+        if isinstance(base, DecisionFailure):
+            waits.append(self._retry(state, base))
         else:
-            if self._together is not None:
-                self._together.expect(key, base.until)
+            if self._due is not None:
+                self._due.add(key, base.until)
             waits += _seconds(now, base.again)
-            if folded.overridden:
+            if outcome.overridden:
                 waits += _seconds(now, base.until)
-        if memory.held:
-            waits.append((1.0 - memory.words[0]) * WORDS_INTERVAL + _EARLY)
+        if state.message_pending:
+            waits.append((1.0 - state.message_budget[0]) * MESSAGE_WRITE_INTERVAL + _MARGIN)
         if self._provider.poll is not None:
             waits.append(self._provider.poll * self._rng.uniform(0.9, 1.1))
         return min(waits)
 
-    def _retry(self, memory: ObjectState, trouble: Trouble) -> float:
-        if trouble.retry is not None:
-            return max(trouble.retry, _EARLY) * self._rng.uniform(0.8, 1.2)
-        slowest = max(_AGAIN.cap, self._provider.poll or 0.0)
-        return replace(_AGAIN, cap=slowest).delay(memory.failures, self._rng)
+    def _retry(self, state: ObjectState, failure: DecisionFailure) -> float:
+        if failure.retry is not None:
+            return max(failure.retry, _MARGIN) * self._rng.uniform(0.8, 1.2)
+        slowest = max(_DECISION_RETRIES.cap, self._provider.poll or 0.0)
+        return replace(_DECISION_RETRIES, cap=slowest).delay(state.failures, self._rng)
 
     def _forget(self, key: Key) -> None:
-        self._memory.pop(key, None)
-        if self._together is not None:
-            self._together.forget(key)
-        if self._looking is not None:
-            self._looking.forget(key)
+        self._states.pop(key, None)
+        if self._due is not None:
+            self._due.forget(key)
+        if self._dependencies is not None:
+            self._dependencies.forget(key)
         self._active.remove(key.namespace, key.name)
         self._transitions.remove(key.namespace, key.name)
         if self._plans is not None:
@@ -338,9 +351,9 @@ def _spec(raw: msgspec.Raw) -> Mapping[str, Any]:
     try:
         return _mapping.decode(raw)
     except msgspec.DecodeError:
-        # What is no object has no fields; the model says which ones are missing.
+        # A spec that is no object has no fields; the model says which ones are missing.
         return {}
 
 
 def _seconds(now: datetime, instant: datetime | None) -> list[float]:
-    return [max((instant - now).total_seconds(), 0.0) + _EARLY] if instant is not None else []
+    return [max((instant - now).total_seconds(), 0.0) + _MARGIN] if instant is not None else []

@@ -1,4 +1,4 @@
-"""The definition of a provider's kind, from its spec model."""
+"""Derive the CustomResourceDefinition of a provider's kind from its spec model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fivespot.api.names import LABEL_CLUSTERCTL, LABEL_CLUSTERCTL_MOVE, PROVIDER
 from fivespot.api.types import ApiModel, ScheduleStatus
 from fivespot.runtime.crd import Column, CrdVersion, crd
 
-from .override_spec import Overrides, Reports
+from .override_spec import Overrides, OverrideStatuses
 
 __all__ = ["Kind", "kind_definition", "spec_model"]
 
@@ -19,14 +19,14 @@ _READY: Final = '.status.conditions[?(@.type=="Ready")]'
 
 _OVERRIDES: Final = "Decisions for a time, over what the schedule says. Of those that have started and not ended, the \
 one that started last decides; of two that started at once, the one whose name comes last."
-_REPORTS: Final = "What became of each override."
+_STATUSES: Final = "What became of each override."
 _SPEC: Final = "When machines should exist."
 _STATUS: Final = "The verdict now, and when it changes next."
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What goes into a definition."""
+    """The input of a definition."""
 
     kind: str
     plural: str
@@ -40,7 +40,7 @@ class Kind:
 
 
 def spec_model(spec: type[BaseModel], *, overrides: bool) -> type[BaseModel]:
-    """The model of the whole ``spec``: the provider's own fields, and the kit's."""
+    """The model of the whole ``spec``: the provider's own fields, and the ones that the kit adds."""
     if not overrides or "overrides" in spec.model_fields:
         return spec
     optional = Annotated[Overrides | None, Field(description=_OVERRIDES)]
@@ -53,7 +53,7 @@ def kind_definition(kind: Kind) -> dict[str, Any]:
     """The CustomResourceDefinition. :raises SchemaError: a field has no schema; the text names it."""
     status: type[BaseModel] = kind.status
     if kind.overrides and "overrides" not in status.model_fields:
-        optional = Annotated[Reports | None, Field(description=_REPORTS)]
+        optional = Annotated[OverrideStatuses | None, Field(description=_STATUSES)]
         status = create_model(status.__name__, __base__=status, __doc__=status.__doc__, overrides=(optional, None))
     optional_status: Any = Optional[status]  # noqa: UP045 - a value, which `|` would make for a name only
     root = create_model(

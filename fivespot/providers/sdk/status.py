@@ -1,7 +1,7 @@
-"""The status of a schedule as the provider contract wants it. Pure.
+"""Compute the status of a schedule as the provider contract requires it. Pure.
 
-``active`` is in every status, because the schema of older kinds defaults it to false; timestamps move only on a flip;
-and while nothing changes, the status computed is the one that is stored, so nothing is written.
+``active`` is in every status, because the schema of older kinds defaults it to false; timestamps change only with the
+verdict; and while nothing changes, the computed status equals the stored one, so that nothing is written.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, Final, Literal
 from fivespot.api.types import parse_timestamp
 from fivespot.runtime.objects import Condition, find_condition, merge_diff, rfc3339, set_conditions
 
-from .override_spec import write_memory
-from .overrides import OVERRIDDEN, Remembered
+from .override_spec import write_records
+from .overrides import OVERRIDDEN, OverrideRecord
 from .verdict import Verdict
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
     "INVALID_SPEC",
     "broken_status",
     "decided_status",
-    "only_words",
+    "only_messages_differ",
     "stored_active",
     "stored_overridden",
     "stored_since",
@@ -44,7 +44,7 @@ def stored_active(status: Mapping[str, Any]) -> bool | None:
 
 
 def stored_since(status: Mapping[str, Any]) -> datetime | None:
-    """When the stored verdict came to be."""
+    """When the stored verdict was last changed."""
     try:
         return parse_timestamp(status["lastTransitionTime"])
     except (KeyError, TypeError, ValueError):
@@ -52,7 +52,7 @@ def stored_since(status: Mapping[str, Any]) -> datetime | None:
 
 
 def stored_overridden(status: Mapping[str, Any]) -> bool:
-    """Whether the stored verdict is that of an override."""
+    """Whether an override decided the stored verdict."""
     ready = find_condition(status.get("conditions"), "Ready")
     return ready is not None and ready.get("reason") == OVERRIDDEN
 
@@ -63,9 +63,9 @@ def decided_status(
     *,
     generation: int,
     now: datetime,
-    memory: Iterable[Remembered] = (),
+    records: Iterable[OverrideRecord] = (),
 ) -> dict[str, Any]:
-    """The status for a verdict."""
+    """The status that reports a verdict."""
     flipped = stored_active(status) is not verdict.active
     since = rfc3339(now) if flipped else status.get("lastTransitionTime") or rfc3339(now)
     ready = Condition("Ready", "True", verdict.reason, verdict.message[:_MESSAGE_LIMIT])
@@ -76,7 +76,7 @@ def decided_status(
         "observedGeneration": generation,
         "lastTransitionTime": since,
         "nextTransitionTime": rfc3339(verdict.until) if verdict.until is not None else None,
-        "overrides": write_memory(memory) or None,
+        "overrides": write_records(records) or None,
     }
 
 
@@ -88,14 +88,14 @@ def broken_status(
     generation: int,
     now: datetime,
     ready: Literal["False", "Unknown"] = "False",
-    memory: Iterable[Remembered] | None = None,
+    records: Iterable[OverrideRecord] | None = None,
 ) -> dict[str, Any]:
     """The status of a schedule that gives no verdict: ``active`` stays as it was, and Ready says why.
 
-    :param memory: of overrides; None leaves what is stored.
+    :param records: of overrides; None keeps the stored ones.
     """
     condition = Condition("Ready", ready, reason, message[:_MESSAGE_LIMIT])
-    overrides = status.get("overrides") if memory is None else write_memory(memory) or None
+    overrides = status.get("overrides") if records is None else write_records(records) or None
     return {
         **status,
         "active": status.get("active") is True,
@@ -106,12 +106,12 @@ def broken_status(
     }
 
 
-def only_words(status: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether the two differ in nothing but messages of conditions."""
-    return bool(merge_diff(status, wanted)) and _wordless(status) == _wordless(wanted)
+def only_messages_differ(status: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether two statuses differ in nothing but messages of conditions."""
+    return bool(merge_diff(status, wanted)) and _without_messages(status) == _without_messages(wanted)
 
 
-def _wordless(status: Mapping[str, Any]) -> dict[str, Any]:
+def _without_messages(status: Mapping[str, Any]) -> dict[str, Any]:
     conditions = status.get("conditions")
     found = {name: value for name, value in status.items() if value is not None and name != "conditions"}
     found["conditions"] = [

@@ -1,4 +1,4 @@
-"""Writes statuses, a limited number at a time, and tells of them when nothing more urgent is to be written."""
+"""Write statuses, a limited number at a time, and record events when no status waits to be written."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .verdict import EventNote
 __all__ = ["StatusWriter"]
 
 WRITERS: Final = 24
-"""Writes of one kind under way at once. More do not make the server faster, and leave it less for others."""
+"""Concurrent writes of one kind. More do not make the server faster, and leave less of it to others."""
 _BACKLOG: Final = 4096
-"""Events kept back at most."""
+"""The most events that are kept back."""
 
 
 class StatusWriter:
-    """The one place from which a provider's objects are written.
+    """Writes the status of a provider's objects, and records their events.
 
-    Machines wait for a verdict, nobody for an event: while statuses wait to be written, events are kept back.
+    Machines wait for a verdict, nobody waits for an event: while statuses wait to be written, events are kept back.
     """
 
     def __init__(self, resource: Resource, context: ManagerContext) -> None:
@@ -39,8 +39,8 @@ class StatusWriter:
     async def write(self, key: Key, obj: Object, change: Mapping[str, Any], current: Callable[[], bool]) -> bool:
         """Apply a merge patch to the status; False when the object has changed or is gone.
 
-        :param current: asked when it is this write's turn: whether ``obj`` is still the newest state. If it is not, the
-            change that made it so has the key run again.
+        :param current: called when it is this write's turn; whether ``obj`` is still the newest state. If it is not,
+            the change that superseded it causes another run.
         """
         self._unwritten += 1
         try:
@@ -56,7 +56,7 @@ class StatusWriter:
             self._release()
         return True
 
-    def tell(self, obj: Object, note: EventNote) -> None:
+    def record(self, obj: Object, note: EventNote) -> None:
         """Record an event about an object."""
         resource, head = self._resource, obj.head
         regarding = ObjectRef(resource.api_version, resource.kind, head.namespace, head.name, head.uid)

@@ -1,4 +1,4 @@
-"""What a provider decides, or why it cannot."""
+"""The results of a decision: a verdict, an invalid spec, or no verdict for now."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Others:
 
 
 def decided(spec: dict[str, Any], others: Others, name: str = "m0") -> Any:
-    return decide(validate(ManualScheduleSpec, spec), START, Context("ns", name, look=others))
+    return decide(validate(ManualScheduleSpec, spec), START, Context("ns", name, reader=others))
 
 
 @pytest.mark.parametrize("on", [True, False])

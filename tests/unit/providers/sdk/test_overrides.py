@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fivespot.providers.sdk import OVERRIDDEN, Folded, Override, Remembered, Verdict, fold
-from fivespot.providers.sdk.override_spec import OverrideEntry, read_memory, read_overrides, write_memory
-from fivespot.providers.sdk.overrides import Rule, State, Until
+from fivespot.providers.sdk import OVERRIDDEN, Override, OverrideOutcome, OverrideRecord, Verdict, apply_overrides
+from fivespot.providers.sdk.override_spec import OverrideEntry, read_overrides, read_records, write_records
+from fivespot.providers.sdk.overrides import OverrideState, Rule, Until
 
 NINE, FIVE = 9, 17
 
@@ -43,14 +43,14 @@ class Scene:
     def __init__(self, *overrides: Override, rule: Rule = office) -> None:
         self.overrides = list(overrides)
         self.rule = rule
-        self.memory: dict[str, Remembered] = {}
+        self.records: dict[str, OverrideRecord] = {}
 
-    def run(self, now: datetime, *, base: Verdict | None = None, silent: bool = False) -> Folded:
+    def run(self, now: datetime, *, base: Verdict | None = None, silent: bool = False) -> OverrideOutcome:
         base = None if silent else base or self.rule(now)
-        folded = fold(self.overrides, self.memory, base, self.rule, now)
+        folded = apply_overrides(self.overrides, self.records, base, self.rule, now)
         # Through the JSON of status and back, as it is remembered.
-        self.memory = read_memory(write_memory(folded.memory))
-        assert tuple(self.memory.values()) == folded.memory
+        self.records = read_records(write_records(folded.records))
+        assert tuple(self.records.values()) == folded.records
         return folded
 
     def active(self, now: datetime) -> bool:
@@ -64,7 +64,7 @@ class Scene:
         return verdict.until
 
     def states(self, now: datetime) -> dict[str, str]:
-        return {entry.name: entry.state.value for entry in self.run(now).memory}
+        return {entry.name: entry.state.value for entry in self.run(now).records}
 
 
 def on(name: str = "on", **fields: object) -> Override:
@@ -80,7 +80,7 @@ def off(name: str = "off", **fields: object) -> Override:
 
 def test_without_overrides_the_schedule_decides() -> None:
     folded = Scene().run(t(12))
-    assert (folded.verdict, folded.overridden, folded.memory, folded.notes) == (office(t(12)), False, (), ())
+    assert (folded.verdict, folded.overridden, folded.records, folded.notes) == (office(t(12)), False, (), ())
 
 
 def test_an_override_until_an_instant_holds_and_ends_by_itself() -> None:
@@ -140,11 +140,11 @@ def test_until_the_next_transition_is_the_default_and_is_fixed_when_the_override
     """A machine stopped by hand on Tuesday at 11:00 comes back with the next window, not before."""
     scene = Scene(off())
     assert not scene.active(t(11))
-    assert scene.memory["off"].end == t(17)
+    assert scene.records["off"].end == t(17)
     # What the schedule would say meanwhile, and an edit of it, do not move the end.
     scene.rule = lambda at: Verdict(True, t(20))
     assert not scene.active(t(16))
-    assert scene.memory["off"].end == t(17)
+    assert scene.records["off"].end == t(17)
     assert scene.active(t(17))
 
 
@@ -161,17 +161,17 @@ def test_a_booked_one_ends_with_the_first_transition_after_its_start() -> None:
     assert scene.until(t(18)) == t(9, 2)
     assert scene.until(t(10, 2)) == t(11, 2), "and then it is off until 17:00"
     # Nobody was there when it started; what ends it is what would have ended it then.
-    assert scene.run(t(16, 2)).memory[0].end == t(17, 2)
+    assert scene.run(t(16, 2)).records[0].end == t(17, 2)
     assert scene.states(t(17, 2)) == {"off": "Expired"}
 
 
 def test_one_that_is_over_before_it_is_seen_has_no_effect_and_says_so() -> None:
     folded = Scene(on("late", begin=t(6), until=t(7)), off("next", begin=t(8))).run(t(12))
-    assert [entry.state for entry in folded.memory] == [State.EXPIRED, State.EXPIRED]
+    assert [entry.state for entry in folded.records] == [OverrideState.EXPIRED, OverrideState.EXPIRED]
     assert not folded.overridden
     assert [note.reason for note in folded.notes] == ["OverrideExpired", "OverrideExpired"]
     assert "before it was seen, and has no effect" in folded.notes[0].message
-    assert folded.memory[1].end == t(9), "the transition after 08:00"
+    assert folded.records[1].end == t(9), "the transition after 08:00"
 
 
 def test_forever_holds_until_it_is_removed() -> None:
@@ -179,11 +179,11 @@ def test_forever_holds_until_it_is_removed() -> None:
     folded = scene.run(t(11))
     assert folded.verdict is not None
     assert (folded.verdict.active, folded.verdict.until, folded.again) == (False, None, None)
-    assert folded.memory[0].open_ended
+    assert folded.records[0].open_ended
     assert not scene.active(t(11, 28))
     scene.overrides.clear()
     assert scene.active(t(11, 28))
-    assert scene.memory == {}
+    assert scene.records == {}
 
 
 @pytest.mark.contract("C7")
@@ -194,7 +194,7 @@ def test_where_no_transition_comes_it_holds_until_it_is_removed_and_that_is_told
         ("OverrideStarted", False),
         ("OverrideOpenEnded", True),
     ]
-    assert folded.memory[0].open_ended
+    assert folded.records[0].open_ended
     # Also when the schedule is changed by hand: none came when it was fixed.
     assert not scene.active(t(12))
     scene.rule = always(False)
@@ -209,12 +209,12 @@ def test_where_a_change_cannot_be_foreseen_the_first_that_is_seen_ends_it() -> N
     assert folded.verdict is not None
     assert (folded.verdict.active, folded.verdict.until) == (True, None)
     assert [note.reason for note in folded.notes] == ["OverrideStarted"]
-    assert folded.memory[0].base is False
+    assert folded.records[0].base is False
     assert scene.run(t(12), silent=True).overridden, "no verdict is no change"
     assert scene.run(t(13)).overridden
     ended = scene.run(t(14), base=replace(follows, active=True))
     assert not ended.overridden
-    assert (ended.memory[0].state, ended.memory[0].end) == (State.EXPIRED, t(14))
+    assert (ended.records[0].state, ended.records[0].end) == (OverrideState.EXPIRED, t(14))
     assert not scene.run(t(15)).overridden, "and it stays over"
 
 
@@ -226,10 +226,10 @@ def test_a_start_is_remembered_and_lost_memory_starts_anew_with_an_event() -> No
     scene = Scene(on("first"), off("second", begin=t(18)))
     assert [note.reason for note in scene.run(t(20)).notes] == ["OverrideStarted", "OverrideStarted"]
     assert scene.run(t(21)).notes == ()
-    assert scene.memory["first"].start == t(20)
-    scene.memory = {}
+    assert scene.records["first"].start == t(20)
+    scene.records = {}
     folded = scene.run(t(21.5))
-    assert [entry.start for entry in folded.memory] == [t(21.5), t(18)]
+    assert [entry.start for entry in folded.records] == [t(21.5), t(18)]
     # The token of one with a `from` is the same as before, so that event exists already.
     assert [note.once for note in folded.notes] == [
         "started first 2026-12-01T21:30:00+00:00",
@@ -244,8 +244,8 @@ def test_another_verdict_or_start_under_the_same_name_is_another_override(other:
     assert not scene.active(t(20.5))
     scene.overrides[0] = other
     folded = scene.run(t(21))
-    assert folded.memory[0].start == t(21)
-    assert folded.memory[0].state is State.IN_FORCE
+    assert folded.records[0].start == t(21)
+    assert folded.records[0].state is OverrideState.IN_FORCE
     assert [note.reason for note in folded.notes] == ["OverrideStarted"]
 
 
@@ -254,8 +254,8 @@ def test_another_end_or_reason_is_the_same_override_prolonged() -> None:
     scene.run(t(18))
     scene.overrides[0] = on("lease", until=t(23), reason="two more hours")
     folded = scene.run(t(19))
-    assert folded.memory[0].start == t(18)
-    assert not folded.overridden or folded.memory[0].state is State.OVERRULED
+    assert folded.records[0].start == t(18)
+    assert not folded.overridden or folded.records[0].state is OverrideState.OVERRULED
     # Also one that was over already.
     scene = Scene(on("lease", until=t(20)))
     scene.run(t(18))
@@ -268,16 +268,16 @@ def test_an_end_that_is_changed_to_the_next_transition_is_the_next_one_from_then
     scene = Scene(on(until=t(23)))
     scene.run(t(8))
     scene.overrides[0] = on()
-    assert scene.run(t(18)).memory[0].end == t(9, 2), "not 09:00, which was the first after the start"
+    assert scene.run(t(18)).records[0].end == t(9, 2), "not 09:00, which was the first after the start"
 
 
 def test_memory_that_cannot_be_read_counts_as_lost() -> None:
-    whole = write_memory(Scene(on()).run(t(11)).memory)
-    assert list(read_memory(whole)) == ["on"]
+    whole = write_records(Scene(on()).run(t(11)).records)
+    assert list(read_records(whole)) == ["on"]
     broken: object
     for broken in (None, {}, "text", [None], [{}], [{**whole[0], "startedAt": "noon"}], [{**whole[0], "active": 1}]):
-        assert read_memory(broken) == {}
-    assert list(read_memory([{"name": "x"}, *whole])) == ["on"]
+        assert read_records(broken) == {}
+    assert list(read_records([{"name": "x"}, *whole])) == ["on"]
 
 
 # What the schedule says ----------------------------------------------------------------------------------------------
@@ -289,10 +289,10 @@ def test_a_final_verdict_is_not_overridden_and_settles_no_end() -> None:
     scene.rule = lambda at: disabled
     folded = scene.run(t(11))
     assert folded.verdict == disabled
-    assert [entry.state for entry in folded.memory] == [State.OVERRULED, State.PENDING]
-    assert folded.memory[0].end is None
+    assert [entry.state for entry in folded.records] == [OverrideState.OVERRULED, OverrideState.PENDING]
+    assert folded.records[0].end is None
     scene.rule = office
-    assert scene.run(t(12)).memory[0].end == t(17), "the next transition once there is a schedule again"
+    assert scene.run(t(12)).records[0].end == t(17), "the next transition once there is a schedule again"
 
 
 def test_while_the_schedule_gives_no_verdict_an_override_decides_all_the_same() -> None:
@@ -304,13 +304,13 @@ def test_while_the_schedule_gives_no_verdict_an_override_decides_all_the_same() 
     assert (folded.verdict.until, folded.again) == (None, t(20)), "what comes then cannot be said"
     after = scene.run(t(20), silent=True)
     assert after.verdict is None
-    assert after.memory[0].state is State.EXPIRED
+    assert after.records[0].state is OverrideState.EXPIRED
 
 
 def test_the_end_of_one_that_starts_without_a_schedule_is_settled_when_there_is_one() -> None:
     scene = Scene(off())
-    assert scene.run(t(11), silent=True).memory[0].end is None
-    assert scene.run(t(18)).memory[0].end == t(9, 2)
+    assert scene.run(t(11), silent=True).records[0].end is None
+    assert scene.run(t(18)).records[0].end == t(9, 2)
 
 
 def test_a_schedule_whose_until_is_too_soon_is_looked_at_again_and_never_for_ever() -> None:
@@ -439,11 +439,11 @@ def test_minute_by_minute_it_says_what_the_rules_say_and_when_that_changes(
     plan: list[Asked], changes: list[int], first: bool
 ) -> None:
     rule = rule_of(changes, first)
-    memory: Mapping[str, Remembered] = {}
+    memory: Mapping[str, OverrideRecord] = {}
     for now in range(HORIZON + 1):
         here = present(plan, now)
-        folded = fold([one.override() for one in here], memory, rule(minute(now)), rule, minute(now))
-        memory = {entry.name: entry for entry in folded.memory}
+        folded = apply_overrides([one.override() for one in here], memory, rule(minute(now)), rule, minute(now))
+        memory = {entry.name: entry for entry in folded.records}
         assert folded.verdict is not None
         says = folded.verdict.active
         assert says is model(here, changes, first, now)
@@ -459,19 +459,19 @@ def test_waking_up_when_it_asks_to_is_as_good_as_looking_every_minute(
     """Nothing is edited: all overrides are there from the start, and runs are at the announced instants alone."""
     plan = [replace(one, seen=0, gone=HORIZON * 4) for one in plan]
     rule = rule_of(changes, first)
-    often: Mapping[str, Remembered] = {}
-    seldom: Mapping[str, Remembered] = {}
+    often: Mapping[str, OverrideRecord] = {}
+    seldom: Mapping[str, OverrideRecord] = {}
     due: datetime | None = minute(0)
     said: bool | None = None
     overrides = [one.override() for one in plan]
     for now in range(HORIZON + 1):
         at = minute(now)
-        folded = fold(overrides, often, rule(at), rule, at)
-        often = {entry.name: entry for entry in folded.memory}
+        folded = apply_overrides(overrides, often, rule(at), rule, at)
+        often = {entry.name: entry for entry in folded.records}
         if due is not None and at >= due:
-            rare = fold(overrides, seldom, rule(at), rule, at)
+            rare = apply_overrides(overrides, seldom, rule(at), rule, at)
             assert rare.verdict is not None
-            seldom = {entry.name: entry for entry in rare.memory}
+            seldom = {entry.name: entry for entry in rare.records}
             said = rare.verdict.active
             due = min((instant for instant in (rare.verdict.until, rare.again) if instant is not None), default=None)
         assert folded.verdict is not None
