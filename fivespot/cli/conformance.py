@@ -1,4 +1,4 @@
-"""Commands of the user's that a conformance run calls: to restart a provider, to flip what it looks at."""
+"""``fivespot conformance``: checks a schedule provider through the API server."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from fivespot.testing.conformance import ConformanceReport, Restart, Spec, Subject, Timing
 __all__ = ["Command", "conformance"]
 
-_LIMIT = 120.0
-
-_SHOWN = 300
+_COMMAND_TIMEOUT = 120.0
+_OUTPUT_SHOWN = 300
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
 
 
 class Command:
-    """A shell command with a limit; its output is shown when it fails.
+    """A shell command of the user's with a time limit, for restarts and flips; its output is shown if it fails.
 
     :param option: the flag that it comes from, for messages.
     """
@@ -36,11 +37,14 @@ class Command:
         self._text = text
 
     async def restart(self) -> None:
-        """:raises ConfigError: it failed."""
+        """Run the command.
+
+        :raises ConfigError: it failed.
+        """
         await self._run({})
 
     async def flip(self, namespace: str, name: str, active: bool) -> None:
-        """With ``SCHEDULE_NAMESPACE``, ``SCHEDULE_NAME`` and ``SCHEDULE_ACTIVE`` (true or false) in its environment.
+        """Run the command with ``SCHEDULE_NAMESPACE``, ``SCHEDULE_NAME`` and ``SCHEDULE_ACTIVE`` in its environment.
 
         :raises ConfigError: it failed.
         """
@@ -59,22 +63,17 @@ class Command:
             env={**os.environ, **variables},
         )
         try:
-            async with asyncio.timeout(_LIMIT):
+            async with asyncio.timeout(_COMMAND_TIMEOUT):
                 output, _ = await process.communicate()
         except TimeoutError as error:
-            raise ConfigError(f"{self._option}: it did not end within {_LIMIT:g} s") from error
+            raise ConfigError(f"{self._option}: it did not exit within {_COMMAND_TIMEOUT:g} s") from error
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
         if process.returncode:
-            said = " ".join(output.decode(errors="replace").split())[-_SHOWN:]
-            raise ConfigError(f"{self._option}: it ended with {process.returncode}: {said}")
-
-
-_FILE = click.Path(dir_okay=False, path_type=Path)
-
-_SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
+            shown = " ".join(output.decode(errors="replace").split())[-_OUTPUT_SHOWN:]
+            raise ConfigError(f"{self._option}: exited with {process.returncode}: {shown}")
 
 
 @click.command(context_settings={"show_default": True})
@@ -84,42 +83,44 @@ _SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
 @click.option(
     "--provider",
     metavar="MODULE:OBJECT",
-    help="A provider in Python, such as my_package:WEEKS: it is installed and run for the check, and --kind follows.",
+    help="A provider in Python, such as my_package:WEEKS; it is installed and run for the check.",
 )
 @click.option("--api-version", metavar="VERSION", help="Served version to use; default the preferred one.")
-@click.option("--namespace", metavar="NAME", help="Where to work; default one that is made and removed.")
+@click.option("--namespace", metavar="NAME", help="Existing namespace to work in; default a temporary one.")
 @click.option(
     "-f",
     "--file",
     type=_FILE,
     metavar="FILE",
-    help="Objects of the kind named active, inactive and invalid, and others that they refer to.",
+    help="Objects of the kind named active, inactive and invalid, and their prerequisites.",
 )
-@click.option("--spec-active", type=_FILE, metavar="FILE", help="A manifest, or a spec, that is active now.")
-@click.option("--spec-inactive", type=_FILE, metavar="FILE", help="One that is inactive now.")
-@click.option("--spec-invalid", type=_FILE, metavar="FILE", help="One that is admitted and cannot be followed.")
-@click.option("--flip-command", metavar="CMD", help="Flips what the provider looks at; instead of an inactive spec.")
-@click.option("--restart-command", metavar="CMD", help="Restarts the provider; without it that rule is skipped.")
-@click.option("--settle", type=_SECONDS, default=10.0, metavar="SECONDS", help="How long a verdict may take.")
-@click.option("--steady", type=_SECONDS, default=5.0, metavar="SECONDS", help="How long nothing may be written.")
-@click.option("--only", multiple=True, metavar="RULE", help="Look at this rule; may be given several times.")
-@click.option("--skip", multiple=True, metavar="RULE", help="Do not look at this rule; may be given several times.")
-@click.option("--rules", "list_rules", is_flag=True, help="List the rules and end.")
+@click.option("--spec-active", type=_FILE, metavar="FILE", help="A manifest or a spec that is active now.")
+@click.option("--spec-inactive", type=_FILE, metavar="FILE", help="A manifest or a spec that is inactive now.")
+@click.option("--spec-invalid", type=_FILE, metavar="FILE", help="A manifest or a spec that is admitted and invalid.")
+@click.option(
+    "--flip-command", metavar="CMD", help="Flips the source that the provider reads; instead of an inactive spec."
+)
+@click.option("--restart-command", metavar="CMD", help="Restarts the provider; without it the rule restart is skipped.")
+@click.option("--settle", type=_SECONDS, default=10.0, metavar="SECONDS", help="Time limit for a verdict.")
+@click.option("--steady", type=_SECONDS, default=5.0, metavar="SECONDS", help="Time in which nothing may be written.")
+@click.option("--only", multiple=True, metavar="RULE", help="Check this rule; may be given several times.")
+@click.option("--skip", multiple=True, metavar="RULE", help="Leave out this rule; may be given several times.")
+@click.option("--rules", "list_rules", is_flag=True, help="List the rules and exit.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
-@click.option("--junit", type=_FILE, metavar="FILE", help="Also write the outcome as JUnit XML.")
+@click.option("--junit", type=_FILE, metavar="FILE", help="Also write the results as JUnit XML.")
 @click.pass_context
 def conformance(ctx: click.Context, /, **given: Any) -> None:
-    """Check a schedule provider, in whatever language, from outside.
+    """Check a schedule provider, in any language, through the API server.
 
-    Its definition is installed and its controller runs, or --provider sees to both. The kinds that come with fivespot
-    need no specs. Exit codes: 0 it conforms, 1 it does not, 2 it could not be looked at.
+    Its CustomResourceDefinition must be installed and its controller running; --provider does both. The kinds shipped
+    with fivespot need no specs. Exit codes: 0 it conforms, 1 it does not, 2 the check was not possible.
     """
     if given["list_rules"]:
         _list_rules()
         return
     provider = _provider(given)
     if not given["kind"]:
-        raise ConfigError("--kind: the provider's kind is needed")
+        raise ConfigError("--kind or --provider is required")
     report = asyncio.run(_check(given, provider))
     if given["junit"] is not None:
         _write(given["junit"], report.to_junit())
@@ -128,7 +129,10 @@ def conformance(ctx: click.Context, /, **given: Any) -> None:
 
 
 async def _check(given: dict[str, Any], provider: Provider[Any] | None) -> ConformanceReport:
-    """:raises ConfigError: also where the server fails, for that says nothing of the provider."""
+    """Connect and run the kit.
+
+    :raises ConfigError: also if the server fails, which says nothing about the provider.
+    """
     import structlog  # noqa: PLC0415 - the help must not import the runtime
 
     from fivespot.runtime.client import connect  # noqa: PLC0415
@@ -137,7 +141,7 @@ async def _check(given: dict[str, Any], provider: Provider[Any] | None) -> Confo
     from fivespot.testing.conformance import MANAGER, Timing, check_provider, with_provider  # noqa: PLC0415
 
     configure("text", 0)
-    # A provider that runs in this process would tell of every verdict.
+    # A provider in this process logs every verdict.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     subject = _subject(given)
     timing: Timing = Timing(settle=given["settle"], steady=given["steady"], total=_total(given))
@@ -181,11 +185,11 @@ async def _check(given: dict[str, Any], provider: Provider[Any] | None) -> Confo
     except ConfigError:
         raise
     except FivespotError as error:
-        raise ConfigError(f"the provider could not be looked at: {error}") from error
+        raise ConfigError(f"the provider could not be checked: {error}") from error
 
 
 def _provider(given: dict[str, Any]) -> Provider[Any] | None:
-    """What ``--provider`` names; its kind is the one to check.
+    """Load the provider that ``--provider`` names; its kind is the one to check.
 
     :raises ConfigError: it names none, several, or one of another kind.
     """
@@ -195,7 +199,7 @@ def _provider(given: dict[str, Any]) -> Provider[Any] | None:
 
     found = load_providers([given["provider"]])
     if len(found) != 1:
-        raise ConfigError(f"--provider {given['provider']}: one at a time can be checked")
+        raise ConfigError(f"--provider {given['provider']}: only one provider can be checked at a time")
     if given["kind"] not in (None, found[0].kind):
         raise ConfigError(f"--kind {given['kind']}: the provider's kind is {found[0].kind}")
     given["kind"] = found[0].kind
@@ -203,10 +207,11 @@ def _provider(given: dict[str, Any]) -> Provider[Any] | None:
 
 
 def _subject(given: dict[str, Any]) -> Subject:
-    """:raises ConfigError: files cannot be read, or do not say enough."""
-    from fivespot.testing.conformance import SHIPPED, Samples, Subject, read_samples  # noqa: PLC0415
+    """Build the subject from the flags.
 
-    from .conformance import Command  # noqa: PLC0415
+    :raises ConfigError: files cannot be read, or a spec is missing.
+    """
+    from fivespot.testing.conformance import SHIPPED, Samples, Subject, read_samples  # noqa: PLC0415
 
     kind: str = given["kind"]
     samples = Samples()
@@ -222,7 +227,7 @@ def _subject(given: dict[str, Any]) -> Subject:
         return replace(SHIPPED[kind], restart=restart, version=given["api_version"] or "")
     active = specs["active"]
     if active is None:
-        raise ConfigError(f"--spec-active, or an object active in --file: a spec of {kind} that is active is needed")
+        raise ConfigError(f"--spec-active, or an object active in --file: a spec of {kind} that is active is required")
     return Subject(
         kind=kind,
         active=active,
@@ -242,7 +247,7 @@ def _spec(path: Path | None, kind: str) -> Spec | None:
 
 
 def _total(given: dict[str, Any]) -> float:
-    """Seconds for everything: room for each wait of the longest chain of rules."""
+    """Limit of the run in seconds: enough for each wait of the longest phases."""
     return 60.0 + 12 * float(given["settle"]) + 4 * float(given["steady"])
 
 
@@ -266,5 +271,5 @@ def _list_rules() -> None:
     from fivespot.testing.conformance import RULES  # noqa: PLC0415
 
     for rule in RULES:
-        need = "" if rule.required else " [a warning]"
+        need = "" if rule.required else " [recommended]"
         click.echo(f"{rule.id} ({rule.contract}): {rule.title}{need}\n    {rule.fix}")

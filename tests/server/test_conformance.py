@@ -1,4 +1,4 @@
-"""The conformance kit on the real API server: what keeps the rules passes, and each way to break one is named."""
+"""The conformance kit on the real API server: conforming providers pass, and each violation is reported by its rule."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from support.sample_provider import FollowingToy, Running, Toy, following_subjec
 
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 TIMING = Timing(settle=12.0, steady=4.0)
-"""Longer than a verdict takes on a machine with other work."""
+"""Longer than a verdict takes on a busy machine."""
 
 IMPATIENT = Timing(settle=10.0, steady=4.0)
 """For what will not come; the others of thirty providers have to come in that time, too."""
@@ -72,7 +72,7 @@ async def check(connection: Connection, subject: Subject, **more: object) -> Con
     return await check_provider(subject, connection.client, **options)  # type: ignore[arg-type]
 
 
-def test_the_wrong_providers_are_many_and_cover_every_rule() -> None:
+def test_the_wrong_providers_cover_every_rule() -> None:
     assert len(WRONG) >= 15
     assert {rule for toy in WRONG for rule in toy.rules} == {rule.id for rule in RULES}
 
@@ -122,7 +122,7 @@ class Together:
 
 @pytest.mark.contract("C9", "C10")
 @pytest.mark.timeout(240)
-async def test_providers_that_keep_every_rule_pass_all_of_them_the_shipped_ones_among_them(
+async def test_conforming_providers_pass_all_rules_including_the_shipped_ones(
     control_plane: ControlPlane, manager: ManagerProcess, toys: None
 ) -> None:
     kinds = sorted(SHIPPED)
@@ -162,7 +162,7 @@ async def test_nothing_is_left_behind_in_a_namespace_that_was_given(
     api.delete("v1", "Namespace", namespace)
 
 
-async def test_what_keeps_the_kit_from_looking_is_said_at_once(
+async def test_an_obstacle_to_the_run_is_reported_at_once(
     control_plane: ControlPlane, namespace: str, tmp_path: Path, own_user: Callable[[str], Path]
 ) -> None:
     shipped = SHIPPED["TimeBasedSpotSchedule"]

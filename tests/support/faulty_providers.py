@@ -71,7 +71,7 @@ class StubbornToy(Toy):
 class BouncingToy(Toy):
     """Resets the verdict before every decision."""
 
-    rules, words = ("flip-once",), "nothing it follows from had changed"
+    rules, words = ("flip-once",), "neither its spec nor its source had changed"
 
     async def write(self, key: Key, obj: Object, old: Json, wanted: Mapping[str, Any]) -> None:
         if old.get("observedGeneration") not in (None, obj.head.generation):
@@ -98,7 +98,7 @@ class _Behind:
 class LateToy(Toy):
     """Decides by a clock that it looked at seconds ago, whatever wakes it."""
 
-    rules, words = ("boundary",), "s from then"
+    rules, words = ("boundary",), "s from "
 
     def __init__(self, context: ManagerContext) -> None:
         super().__init__(context)
@@ -108,7 +108,7 @@ class LateToy(Toy):
 class TimidToy(Toy):
     """Begins every status with false."""
 
-    rules, words = ("first-write",), "which it is not"
+    rules, words = ("first-write",), "which does not follow"
 
     async def write(self, key: Key, obj: Object, old: Json, wanted: Mapping[str, Any]) -> None:
         if not old:
@@ -168,7 +168,7 @@ class TwiceReadyToy(Toy):
 class MapToy(Toy):
     """Writes conditions as a map."""
 
-    rules, words = ("conditions",), "conditions is no list"
+    rules, words = ("conditions",), "conditions is not a list"
 
     def conditions(self, old: Json, ready: Condition, obj: Object, now: datetime) -> Any:
         return {"Ready": ready.status}
@@ -235,7 +235,7 @@ class StaleToy(Toy):
 class BoastfulToy(Toy):
     """Says that it has seen a generation before it has decided."""
 
-    rules, words = ("observed-generation",), "shows the verdict of the one before"
+    rules, words = ("observed-generation",), "the verdict is that of the generation before"
 
     async def write(self, key: Key, obj: Object, old: Json, wanted: Mapping[str, Any]) -> None:
         if old:
@@ -272,7 +272,7 @@ class HeartbeatToy(Toy):
 class EchoToy(Toy):
     """Answers its own writes."""
 
-    rules, words = ("write-loop", "steady"), "each is the cause of the next"
+    rules, words = ("write-loop", "steady"), "each causes the next"
 
     def wakes(self, change: Change) -> bool:
         return True
@@ -307,7 +307,7 @@ class CompletingToy(Toy):
 class HeedlessToy(Toy):
     """Looks at new generations only, so that what else happens to a status stays so."""
 
-    rules, words = ("status-restored",), "is not there again"
+    rules, words = ("status-restored",), "is not written again"
 
     def wakes(self, change: Change) -> bool:
         return change.old is None or change.old.head.generation != change.head.generation
@@ -332,7 +332,7 @@ class SulkingToy(Toy):
 class RuthlessToy(Toy):
     """Takes the machines away when the spec cannot be followed."""
 
-    rules, words = ("verdict-held",), "cannot be followed made it false"
+    rules, words = ("verdict-held",), "an invalid spec changed it to false"
 
     def broken(self, old: Json, obj: Object, now: datetime) -> Json:
         return {**super().broken(old, obj, now), "active": False}
@@ -341,7 +341,7 @@ class RuthlessToy(Toy):
 class GrudgingToy(Toy):
     """Never forgives."""
 
-    rules, words = ("recovers",), "after the spec was mended it is not Ready"
+    rules, words = ("recovers",), "after the spec was corrected it is not Ready"
 
     def __init__(self, context: ManagerContext) -> None:
         super().__init__(context)
@@ -356,7 +356,7 @@ class GrudgingToy(Toy):
 class PoisonedToy(Toy):
     """Stops deciding anything after one spec that it cannot follow."""
 
-    rules, words = ("isolation",), "objects beside it that have an invalid spec"
+    rules, words = ("isolation",), "objects with an invalid spec"
 
     def __init__(self, context: ManagerContext) -> None:
         super().__init__(context)
@@ -397,7 +397,7 @@ class MourningToy(Toy):
 class SentimentalToy(Toy):
     """Remembers verdicts by name."""
 
-    rules, words = ("made-again",), "deleted and made again"
+    rules, words = ("recreated",), "deleted and recreated"
 
     def __init__(self, context: ManagerContext) -> None:
         super().__init__(context)

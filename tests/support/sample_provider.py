@@ -234,7 +234,7 @@ def toy_subject(toy: type[Toy], **more: Any) -> Subject:
             "active": {"active": True},
             "inactive": {"active": False},
             "invalid": {},
-            "soon": _soon,
+            "boundary": _boundary,
             **more,
         }
     )
@@ -247,10 +247,10 @@ def following_subject(**more: Any) -> Subject:
         FollowingToy.world[Key(namespace, name)] = active
 
     settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "b"}}
-    return toy_subject(FollowingToy, inactive=None, soon=None, flip=flip, prerequisites=[settings], **more)
+    return toy_subject(FollowingToy, inactive=None, boundary=None, flip=flip, prerequisites=[settings], **more)
 
 
-def _soon(now: datetime) -> tuple[Spec, datetime]:
+def _boundary(now: datetime) -> tuple[Spec, datetime]:
     # The verdict before it has to be there by then, also on a busy machine.
     ends = (now + timedelta(seconds=8)).replace(microsecond=0).astimezone(UTC)
     return {"active": True, "until": rfc3339(ends)}, ends

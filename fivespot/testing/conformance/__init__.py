@@ -1,7 +1,7 @@
-"""The conformance kit: checks any schedule provider from outside, through the API server alone.
+"""The conformance kit: checks any schedule provider, in any language, through the API server alone.
 
-Also one that is not written in Python. ``fivespot conformance`` is the same as a command; the rules are a table,
-:data:`RULES`. :class:`ProviderConformance` needs pytest, and is imported when it is asked for.
+``fivespot conformance`` is the same as a command. The rules are a table, :data:`RULES`. :class:`ProviderConformance`
+needs pytest and is imported lazily.
 """
 
 from __future__ import annotations
@@ -13,8 +13,18 @@ from .recorder import RecordingLostError
 from .report import ConformanceReport, RuleOutcome, RuleResult
 from .rules import RULES, ConformanceRule
 from .runner import check_provider
-from .samples import SHIPPED, Samples, read_samples, read_spec
-from .subject import Flip, Restart, Soon, Spec, Subject, Timing
+from .subject import (
+    SHIPPED,
+    BoundarySpec,
+    Flip,
+    Restart,
+    Samples,
+    Spec,
+    Subject,
+    Timing,
+    read_samples,
+    read_spec,
+)
 
 if TYPE_CHECKING:
     from .cases import ProviderConformance
@@ -24,6 +34,7 @@ __all__ = [
     "MANAGER",
     "RULES",
     "SHIPPED",
+    "BoundarySpec",
     "ConformanceReport",
     "ConformanceRule",
     "Flip",
@@ -33,7 +44,6 @@ __all__ = [
     "RuleOutcome",
     "RuleResult",
     "Samples",
-    "Soon",
     "Spec",
     "Subject",
     "Timing",
@@ -43,7 +53,7 @@ __all__ = [
     "with_provider",
 ]
 
-if not TYPE_CHECKING:  # or type checkers would take every misspelt name for Any
+if not TYPE_CHECKING:  # otherwise type checkers would accept every misspelt name as Any
 
     def __getattr__(name: str) -> Any:
         if name == "ProviderConformance":
@@ -51,7 +61,7 @@ if not TYPE_CHECKING:  # or type checkers would take every misspelt name for Any
 
             return ProviderConformance
         if name == "with_provider":
-            # It brings a whole manager along.
+            # It imports the manager.
             from .host import with_provider  # noqa: PLC0415
 
             return with_provider

@@ -1,4 +1,4 @@
-"""The rules as tests of pytest: one for each rule, over one run of the kit."""
+"""The rules as pytest tests: one test for each rule, over one run of the kit."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ __all__ = ["ProviderConformance"]
 
 
 class ProviderConformance:
-    """Tests that a provider conforms. To be subclassed, with a name that pytest collects::
+    """Base class of the conformance tests of a provider. Subclass it under a name that pytest collects::
 
         class TestConformance(ProviderConformance):
             provider = PROVIDER
             subject = Subject(kind="OfficeHours", active={...}, inactive={...}, invalid={...})
 
-    All rules are looked at in one run, in a thread with an event loop of its own, before the first test.
+    All rules are checked in one run before the first test, in a thread with its own event loop.
 
     :cvar subject: the provider under test; or override the fixture ``conformance_subject``.
-    :cvar provider: one written with the SDK, which is installed, run and restarted for the tests. None for one whose
-        kind is installed and whose controller runs by itself; an overridden fixture ``conformance_kubeconfig`` is the
-        place to see to both.
-    :cvar timing: how long to wait.
-    :cvar namespace: an existing one to work in; None makes one for the run.
-    :cvar skip: ids of rules not to look at.
+    :cvar provider: a provider written with the SDK, which is installed, run and restarted for the tests. None if its
+        kind is installed and its controller runs already; override the fixture ``conformance_kubeconfig`` to set up
+        both.
+    :cvar timing: limits of the run.
+    :cvar namespace: an existing namespace to work in; None creates one for the run.
+    :cvar skip: ids of rules to leave out.
     """
 
     subject: ClassVar[Subject]
@@ -51,7 +51,7 @@ class ProviderConformance:
     @pytest.fixture(scope="class")
     @classmethod
     def conformance_kubeconfig(cls) -> str:
-        """The kubeconfig of the server to run against: what ``KUBECONFIG`` says, or the tests are skipped."""
+        """The kubeconfig of the server to run against: ``KUBECONFIG``, or the tests are skipped."""
         found = os.environ.get("KUBECONFIG", "")
         if not found:
             pytest.skip("KUBECONFIG is not set, so there is no server to check the provider on")
@@ -66,7 +66,7 @@ class ProviderConformance:
     @pytest.fixture(scope="class")
     @classmethod
     def conformance_report(cls, conformance_kubeconfig: str, conformance_subject: Subject) -> ConformanceReport:
-        """The outcome of the one run."""
+        """The report of the run."""
 
         async def run() -> ConformanceReport:
             clock, rng = SystemClock(), system_random()
@@ -98,13 +98,13 @@ class ProviderConformance:
                     cls.provider, connection.client, work, clock=clock, kubeconfig=conformance_kubeconfig
                 )
 
-        # A thread: the loop that pytest plugins keep for this one is not to be replaced.
+        # In a thread, because pytest plugins may keep an event loop for this one.
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, run()).result()
 
     @pytest.mark.parametrize("rule", [rule.id for rule in RULES])
     def test_rule(self, rule: str, conformance_report: ConformanceReport) -> None:
-        """One rule is kept, or is none that has to be."""
+        """The provider does not break this rule."""
         result = conformance_report[rule]
         if result.outcome is RuleOutcome.FAILED:
             pytest.fail(result.message, pytrace=False)

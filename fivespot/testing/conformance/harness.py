@@ -1,4 +1,4 @@
-"""What the rules work with: objects of the kind under test, and what happens to them."""
+"""The harness that checks work with: creates and edits objects of the kind under test, and waits for verdicts."""
 
 from __future__ import annotations
 
@@ -9,44 +9,52 @@ from typing import Any, TypeVar
 
 from fivespot.runtime.client import Client
 from fivespot.runtime.clock import Clock
-from fivespot.runtime.errors import ConflictError, InvalidError, NotFoundError
+from fivespot.runtime.errors import ConflictError, FivespotError, InvalidError, NotFoundError
 from fivespot.runtime.objects import Key, Object, Resource, finalizer_patch, json_patch, merge_patch
 
 from .history import Episode, ObjectHistory, Observation, brief
 from .recorder import Recorder
 from .subject import Spec, Subject, Timing
 
-__all__ = ["ANNOTATION", "HOLD", "NoVerdictError", "Rig", "UnjudgedError", "ViolationError"]
+__all__ = [
+    "ANNOTATION",
+    "FINALIZER",
+    "Harness",
+    "InconclusiveError",
+    "NoVerdictError",
+    "ViolationError",
+    "single_error",
+]
 
 T = TypeVar("T")
 
 ANNOTATION = "conformance.5spot.finos.org/touched"
-HOLD = "conformance.5spot.finos.org/hold"
-"""A finalizer of the kit's own, which keeps a deleted object there to be looked at."""
+FINALIZER = "conformance.5spot.finos.org/hold"
+"""The kit's finalizer, which keeps a deleted object so that it can be observed."""
 
-_CALM, _CALM_LIMIT = 0.3, 3.0
-"""Seconds without a write after which a provider counts as done, and how long that is waited for."""
+_QUIET, _QUIET_LIMIT = 0.3, 3.0
+"""Seconds without a write after which a provider counts as done, and the limit of waiting for that."""
 
 _TRIES = 10
 
 
 class ViolationError(Exception):
-    """A rule is broken; the text says what was seen."""
+    """A rule is broken; the text describes the observation."""
 
 
-class UnjudgedError(Exception):
-    """A rule cannot be judged; the text says why."""
+class InconclusiveError(Exception):
+    """A rule cannot be judged; the text gives the reason."""
 
 
-class NoVerdictError(UnjudgedError):
-    """The expected verdict did not come, which is the matter of another rule."""
+class NoVerdictError(InconclusiveError):
+    """The expected verdict did not appear, which another rule judges."""
 
 
-class Rig:
+class Harness:
     """A namespace with objects of one kind.
 
-    :ivar refusal: what admission says to the invalid spec; "" when it lets it in or there is none.
-    :ivar definition: the kind's CustomResourceDefinition; None when it may not be read.
+    :ivar refusal: the message with which admission refuses the invalid spec; "" if it is admitted or not given.
+    :ivar definition: the kind's CustomResourceDefinition; None if it cannot be read.
     """
 
     def __init__(
@@ -71,10 +79,8 @@ class Rig:
         self._client = client
         self._suffix = suffix
 
-    # -- acting --------------------------------------------------------------------------------------------------
-
     def body(self, name: str, spec: Spec) -> dict[str, Any]:
-        """An object of the kind."""
+        """Build an object of the kind."""
         return {
             "apiVersion": self.resource.api_version,
             "kind": self.resource.kind,
@@ -83,7 +89,7 @@ class Rig:
         }
 
     async def create(self, name: str, *, active: bool | None, spec: Spec | None = None) -> Key:
-        """Make an object that is active, inactive, or (None) cannot be followed.
+        """Create an object that is active, inactive, or (None) invalid.
 
         :param spec: instead of the subject's own.
         """
@@ -93,12 +99,12 @@ class Rig:
         if self.subject.flip is not None and active is not None:
             await self.subject.flip(self.namespace, key.name, active)
         obj = await self._client.create(self.resource, self.body(key.name, chosen))
-        self._ours(record, obj)
+        self._record_own(record, obj)
         record.episodes.append(Episode(obj.head.version, obj.head.generation, active))
         return key
 
     async def edit(self, key: Key, *, active: bool | None) -> None:
-        """Make an object active, inactive, or (None) impossible to follow, by its spec or by what it looks at."""
+        """Make an object active, inactive, or (None) invalid, by its spec or by flipping its source."""
         record = self.recorder.records[key]
         if self.subject.flip is None or active is None:
             await self._replace(record, self._spec(active), active)
@@ -111,50 +117,49 @@ class Rig:
         if broken:
             await self._replace(record, self._spec(True), active)
 
-    async def touch(self, key: Key) -> int:
-        """Change an annotation, which decides nothing; returns the version it made."""
+    async def annotate(self, key: Key) -> int:
+        """Change an annotation, which decides nothing; returns the new version."""
         value = str(self.clock.monotonic())
         patch = merge_patch({"metadata": {"annotations": {ANNOTATION: value}}})
-        return self._ours(self.recorder.records[key], await self._client.patch(self.resource, key, patch))
+        return self._record_own(self.recorder.records[key], await self._client.patch(self.resource, key, patch))
 
     async def patch_status(self, key: Key, status: Any) -> int:
-        """Write into a status as another controller would; returns the version it made."""
+        """Patch a status as another controller would; returns the new version."""
         patch = merge_patch({"status": status})
         obj = await self._client.patch(self.resource, key, patch, subresource="status")
-        return self._ours(self.recorder.records[key], obj)
+        return self._record_own(self.recorder.records[key], obj)
 
-    async def hold(self, key: Key) -> None:
-        """Put the kit's finalizer on an object."""
-        patch = merge_patch({"metadata": {"finalizers": [HOLD, *self._finalizers(key)]}})
-        self._ours(self.recorder.records[key], await self._client.patch(self.resource, key, patch))
+    async def add_finalizer(self, key: Key) -> None:
+        """Add the kit's finalizer to an object."""
+        patch = merge_patch({"metadata": {"finalizers": [FINALIZER, *self._finalizers(key)]}})
+        self._record_own(self.recorder.records[key], await self._client.patch(self.resource, key, patch))
 
-    async def release(self, key: Key) -> None:
-        """Take the kit's finalizer off again, whatever others there are."""
+    async def remove_finalizer(self, key: Key) -> None:
+        """Remove the kit's finalizer and no other."""
         for _ in range(_TRIES):
             try:
                 obj = await self._client.get(self.resource, key, metadata_only=True)
-                patch = finalizer_patch(obj.head, HOLD, present=False)
+                patch = finalizer_patch(obj.head, FINALIZER, present=False)
                 if patch is None:
                     return
-                self._ours(self.recorder.records[key], await self._client.patch(self.resource, key, patch))
+                self._record_own(self.recorder.records[key], await self._client.patch(self.resource, key, patch))
             except NotFoundError:
                 return
             except (ConflictError, InvalidError):
-                # Somebody wrote meanwhile.
+                # Another writer changed the object meanwhile.
                 continue
 
     async def delete(self, key: Key) -> int:
-        """Ask for an object's deletion; returns the version it made while something holds the object, else 0."""
+        """Delete an object; returns its version while a finalizer holds it, else 0."""
         try:
             obj = await self._client.get(self.resource, key, metadata_only=True)
         except NotFoundError:
             return 0
         remains = await self._client.delete(self.resource, key, uid=obj.head.uid)
-        return self._ours(self.recorder.records[key], remains) if remains is not None else 0
-
-    # -- looking -------------------------------------------------------------------------------------------------
+        return self._record_own(self.recorder.records[key], remains) if remains is not None else 0
 
     def record(self, key: Key) -> ObjectHistory:
+        """The history of an object."""
         return self.recorder.records[key]
 
     def version(self, key: Key) -> int:
@@ -165,18 +170,18 @@ class Rig:
     async def until(
         self, key: Key, check: Callable[[Observation], bool], seconds: float | None = None
     ) -> Observation | None:
-        """The newest state of an object, once it is not older than what the kit did last and passes ``check``."""
+        """Wait for a state that passes ``check`` and is not older than the kit's last write; None after the limit."""
         found = await self.recorder.until(
             key, partial(_passing, check), self.timing.settle if seconds is None else seconds
         )
         if found is not None:
-            await self.calm(key)
+            await self.quiet(key)
         return found
 
-    async def settled(self, key: Key, active: bool) -> Observation:
-        """Wait for the verdict that follows from what the kit did last, and until the provider is done with writing.
+    async def verdict(self, key: Key, active: bool) -> Observation:
+        """Wait for a verdict after the kit's last change, and until the provider has finished writing.
 
-        :raises NoVerdictError: it did not come.
+        :raises NoVerdictError: it did not appear in time.
         """
         found = await self.until(key, lambda seen: seen.active is active)
         if found is None:
@@ -185,32 +190,30 @@ class Rig:
             )
         return found
 
-    async def calm(self, key: Key) -> None:
-        """Wait until nothing has been written to an object for a moment."""
+    async def quiet(self, key: Key) -> None:
+        """Wait until no write to an object has been seen for a moment."""
         record = self.record(key)
-        deadline = self.clock.monotonic() + _CALM_LIMIT
+        deadline = self.clock.monotonic() + _QUIET_LIMIT
         while self.clock.monotonic() < deadline:
             count = len(record.seen)
-            if not await self.recorder.until(key, partial(_grown, count), _CALM):
+            if not await self.recorder.until(key, partial(_grown, count), _QUIET):
                 return
 
-    async def pause(self, seconds: float) -> None:
-        """Let time pass, to see that nothing happens in it."""
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass, to observe that nothing happens meanwhile."""
         await asyncio.sleep(seconds)
 
     def describe(self, key: Key) -> str:
-        """The present status of an object, in words."""
+        """Describe the current status of an object."""
         last = self.record(key).last
         if last is None:
-            return "the object is not there"
+            return "the object does not exist"
         return f"its status is {brief(last.status)}" if last.status else "it has no status"
-
-    # -- plumbing ------------------------------------------------------------------------------------------------
 
     def _spec(self, active: bool | None) -> Spec:
         if active is None:
             if self.subject.invalid is None:
-                raise UnjudgedError("no invalid spec was given")
+                raise InconclusiveError("no invalid spec was given")
             return self.subject.invalid
         if active or self.subject.inactive is None:
             return self.subject.active
@@ -219,7 +222,7 @@ class Rig:
     async def _replace(self, record: ObjectHistory, spec: Spec, active: bool | None) -> None:
         patch = json_patch([{"op": "add", "path": "/spec", "value": dict(spec)}])
         obj = await self._client.patch(self.resource, record.key, patch)
-        self._ours(record, obj)
+        self._record_own(record, obj)
         record.episodes.append(Episode(obj.head.version, obj.head.generation, active))
 
     def _finalizers(self, key: Key) -> list[str]:
@@ -227,7 +230,7 @@ class Rig:
         return list(last.metadata.get("finalizers") or ()) if last is not None else []
 
     @staticmethod
-    def _ours(record: ObjectHistory, obj: Object) -> int:
+    def _record_own(record: ObjectHistory, obj: Object) -> int:
         record.ours.add(obj.head.version)
         return obj.head.version
 
@@ -239,6 +242,17 @@ def _grown(count: int, record: ObjectHistory) -> bool:
 def _passing(check: Callable[[Observation], bool], record: ObjectHistory) -> Observation | None:
     last = record.last
     since = record.episodes[-1].since if record.episodes else 0
-    # A world that is flipped makes no version of its own, so there the state before counts too.
+    # A flip of the source creates no version, so the state before it counts too.
     known = last is not None and last.version >= min(since, max(record.ours, default=0))
     return last if last is not None and known and check(last) else None
+
+
+def single_error(errors: BaseExceptionGroup[BaseException]) -> FivespotError | None:
+    """Return the first error of a task group if all are fivespot's own, for the others are consequences; else None."""
+    known, others = errors.split(FivespotError)
+    if known is None or others is not None:
+        return None
+    error: BaseException = known
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error if isinstance(error, FivespotError) else None

@@ -1,4 +1,4 @@
-"""What was seen of an object, and who did it. Pure: the rules judge these values."""
+"""The history of an object: its observed states, the kit's own writes, and the episodes between them. Pure."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from fivespot.runtime.objects import Key
 __all__ = ["MANAGER", "Episode", "ObjectHistory", "Observation", "Write", "brief"]
 
 MANAGER = "fivespot-conformance"
-"""The field manager of the kit's own writes."""
+"""Field manager of the kit's own writes."""
 
 _BRIEF = 240
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One state of an object, as a watch event carried it.
+    """A state of an object, as a watch event carried it.
 
-    :param at: when it arrived, in seconds on the loop's clock.
-    :param wall: the same by the wall clock.
+    :param at: time of arrival, in seconds on the monotonic clock.
+    :param wall: time of arrival on the wall clock.
     """
 
     type: str
@@ -47,13 +47,13 @@ class Observation:
 
     @property
     def status(self) -> Mapping[str, Any]:
-        """``status``; empty when there is none or it is no object."""
+        """``status``; empty if it is absent or not an object."""
         found = self.body.get("status")
         return found if isinstance(found, Mapping) else {}
 
     @property
     def active(self) -> bool | None:
-        """The verdict; None when there is no boolean."""
+        """The verdict; None if it is not a boolean."""
         found = self.status.get("active")
         return found if isinstance(found, bool) else None
 
@@ -68,13 +68,13 @@ class Observation:
 
     @property
     def authoritative(self) -> bool:
-        """Whether fivespot takes ``active`` for a verdict (contract A5)."""
+        """Whether fivespot accepts ``active`` as a verdict (contract A5)."""
         ready = self.ready
         return self.active is not None and (ready is None or ready.get("status") == "True")
 
     @property
     def writer(self) -> str:
-        """Who wrote the status last, of all but the kit, by ``managedFields``; "" when that does not say."""
+        """Field manager of the latest status write that is not the kit's; "" if ``managedFields`` has none."""
         entries = [
             entry
             for entry in self.metadata.get("managedFields") or ()
@@ -84,7 +84,7 @@ class Observation:
 
 
 class Write(NamedTuple):
-    """One write of somebody else than the kit: the state before it, and after."""
+    """A write of another writer than the kit: the states before and after it."""
 
     before: Observation
     after: Observation
@@ -92,11 +92,11 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A stretch in which nothing that decides changes: it begins with something that the kit did.
+    """A period in which the inputs of the decision do not change; it begins with a change by the kit.
 
-    :param since: resourceVersion from which on it holds.
-    :param generation: ``metadata.generation`` in it.
-    :param expected: the verdict that follows from it; None where the spec cannot be followed.
+    :param since: resourceVersion from which it holds.
+    :param generation: ``metadata.generation`` during it.
+    :param expected: the verdict that follows; None if the spec is invalid.
     """
 
     since: int
@@ -106,10 +106,10 @@ class Episode:
 
 @dataclass(slots=True)
 class ObjectHistory:
-    """The life of one object that the kit made.
+    """The history of one object that the kit created.
 
-    :param seen: every state, in order.
-    :param ours: versions that the kit's own writes made.
+    :param seen: every observed state, in order.
+    :param ours: resourceVersions of the kit's own writes.
     """
 
     key: Key
@@ -119,22 +119,22 @@ class ObjectHistory:
 
     @property
     def last(self) -> Observation | None:
-        """The newest state, None when there is none or the object is gone."""
+        """The newest state, None if there is none or the object is gone."""
         return self.seen[-1] if self.seen and self.seen[-1].type != "DELETED" else None
 
     def writes(self, since: int = 0) -> Iterator[Write]:
-        """What others than the kit wrote after a version."""
+        """Iterate over the writes of other writers after a version."""
         for before, after in zip(self.seen, self.seen[1:], strict=False):
             same = before.uid == after.uid and after.type != "DELETED"
             if same and after.version > since and after.version not in self.ours:
                 yield Write(before, after)
 
     def reports(self, since: int = 0) -> Iterator[Write]:
-        """Those of them that changed the status."""
+        """Iterate over the writes of other writers after a version that changed the status."""
         return (write for write in self.writes(since) if write.before.status != write.after.status)
 
     def episode(self, version: int) -> Episode | None:
-        """The episode that a state belongs to."""
+        """Find the episode of a version."""
         found = None
         for episode in self.episodes:
             if episode.since <= version:
@@ -143,6 +143,6 @@ class ObjectHistory:
 
 
 def brief(value: object) -> str:
-    """JSON on one line, short enough for a message."""
+    """Render JSON on one line, truncated for a message."""
     text = json.dumps(value, default=str, separators=(",", ":"), sort_keys=True, ensure_ascii=True)
     return text if len(text) <= _BRIEF else f"{text[:_BRIEF]}..."

@@ -1,4 +1,4 @@
-"""Runs a provider written with the SDK in this process while it is checked, so that nothing has to be set up before."""
+"""Hosts a provider written with the SDK in this process while it is checked, so that no setup is needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fivespot.runtime.manager import ManagerContext, open_manager
 from fivespot.runtime.objects import Key, Resource, find_condition
 from fivespot.runtime.reconcile import Controller
 
-from .errors import known_error
+from .harness import single_error
 from .subject import Restart
 
 __all__ = ["with_provider"]
@@ -45,12 +45,12 @@ async def with_provider(
     kubeconfig: str | None = None,
     context: str | None = None,
 ) -> T:
-    """What ``work`` returns, done while a provider's kind is installed and its controller runs.
+    """Run ``work`` while a provider's kind is installed and its controller runs; returns the result of ``work``.
 
-    The definition is applied as it is, over one that is there. One that was not there is removed again.
+    The definition is applied over an existing one. If there was none, it is removed afterwards.
 
-    :param work: gets a function that restarts the controller, with all that it remembers.
-    :param kubeconfig: for the controller, which has a connection of its own.
+    :param work: receives a function that restarts the controller without its in-memory state.
+    :param kubeconfig: kubeconfig for the controller, which has its own connection.
     :raises ConfigError: the definition is refused, or the controller does not start.
     """
     before = await _install(provider, client, clock)
@@ -63,7 +63,7 @@ async def with_provider(
             finally:
                 await host.stop()
     except BaseExceptionGroup as errors:
-        error = known_error(errors)
+        error = single_error(errors)
         if error is None:
             raise
         raise error from errors
@@ -73,7 +73,7 @@ async def with_provider(
 
 
 class _Host:
-    """One provider's controller, with a manager of its own for each start."""
+    """The controller of a provider, in a new manager for each start."""
 
     def __init__(
         self, provider: Provider[Any], group: asyncio.TaskGroup, kubeconfig: str | None, context: str | None
@@ -87,7 +87,10 @@ class _Host:
         self._controllers: list[Controller] = []
 
     async def start(self) -> None:
-        """:raises ConfigError: it does not start in time."""
+        """Start the controller and wait until it is ready.
+
+        :raises ConfigError: it does not start in time.
+        """
         self._stop = asyncio.Event()
         started = asyncio.Event()
         self._task = self._group.create_task(self._run(self._stop, started))
@@ -124,7 +127,7 @@ class _Host:
 
 
 async def _install(provider: Provider[Any], client: Client, clock: Clock) -> bool:
-    """Whether the definition was there before. Returns when the kind is served."""
+    """Install the definition and wait until the kind is served; returns whether it existed before."""
     key = Key("", provider.resource.qualified)
     before = True
     try:
@@ -146,7 +149,7 @@ async def _served(provider: Provider[Any], client: Client, clock: Clock, key: Ke
         established = find_condition(conditions, "Established")
         if established is not None and established.get("status") == "True":
             try:
-                # Discovery and the handlers follow a moment later, each in its time.
+                # Discovery and the request handlers follow a moment later, independently.
                 await client.page(provider.resource, limit=1, metadata_only=True)
                 await Discovery(client).resource(provider.resource.group_kind)
                 return

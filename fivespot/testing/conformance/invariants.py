@@ -1,4 +1,4 @@
-"""Rules about everything that was seen: pure functions from the record of one object to what is wrong in it."""
+"""Rules that every history satisfies: pure functions from the history of one object to its violations."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
-from .harness import Rig, UnjudgedError, ViolationError
+from .harness import Harness, InconclusiveError, ViolationError
 from .history import ObjectHistory, Observation, brief
 
 __all__ = [
-    "Judge",
-    "active_is_in_every_write",
-    "begins_with_a_verdict",
-    "conditions_have_their_shape",
-    "flips_once",
-    "is_honest_about_what_comes",
-    "leaves_the_spec_alone",
-    "moves_times_on_flips_only",
-    "observes_truly",
-    "over_all",
-    "texts_are_short",
-    "writes_rfc3339",
+    "HistoryCheck",
+    "active_in_every_write",
+    "check_histories",
+    "condition_shape",
+    "first_write",
+    "flip_once",
+    "next_transition",
+    "observed_generation",
+    "spec_untouched",
+    "texts",
+    "timestamps",
+    "transition_time",
 ]
 
-Judge: TypeAlias = Callable[[ObjectHistory], Iterator[str]]
+HistoryCheck: TypeAlias = Callable[[ObjectHistory], Iterator[str]]
+"""Yields a description of each violation in the history of one object."""
 
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", re.ASCII)
@@ -33,25 +34,26 @@ _STATES: Final = ("True", "False", "Unknown")
 _TEXT_BYTES: Final = 1024
 _SHOWN: Final = 2
 _SKEW: Final = timedelta(seconds=5)
-"""By which the provider's wall clock may differ from the one of the kit."""
+"""Tolerated difference between the wall clocks of the provider and the kit."""
 _SECOND: Final = 1.05
 
 
-def over_all(
-    judge: Judge, *, given: Callable[[Observation], bool] | None = None, otherwise: str = ""
-) -> Callable[[Rig], Awaitable[None]]:
-    """The check that judges the records of all objects.
+def check_histories(
+    history_check: HistoryCheck, *, given: Callable[[Observation], bool] | None = None, missing: str = ""
+) -> Callable[[Harness], Awaitable[None]]:
+    """Build the check of a rule from the histories of all objects.
 
-    :param given: whether a state has what the rule is about; where none has, the rule cannot be judged.
+    :param given: whether a state has the field that the rule is about; if none has, the rule is inconclusive.
+    :param missing: the message then.
     """
 
-    async def check(rig: Rig) -> None:
-        records = list(rig.recorder.records.values())
+    async def check(harness: Harness) -> None:
+        records = list(harness.recorder.records.values())
         if not any(True for record in records for _ in record.reports()):
-            raise UnjudgedError("the provider wrote no status")
+            raise InconclusiveError("the provider wrote no status")
         if given is not None and not any(given(seen) for record in records for seen in record.seen):
-            raise UnjudgedError(otherwise)
-        found = [f"{record.key.name}: {problem}" for record in records for problem in judge(record)]
+            raise InconclusiveError(missing)
+        found = [f"{record.key.name}: {problem}" for record in records for problem in history_check(record)]
         if found:
             more = f" (and {len(found) - _SHOWN} more)" if len(found) > _SHOWN else ""
             raise ViolationError("; ".join(found[:_SHOWN]) + more)
@@ -59,16 +61,16 @@ def over_all(
     return check
 
 
-def active_is_in_every_write(record: ObjectHistory) -> Iterator[str]:
+def active_in_every_write(record: ObjectHistory) -> Iterator[str]:
     for write in record.reports():
         if write.after.status and write.after.active is None:
             yield f"a write left the status without a boolean active: {brief(write.after.status)}"
 
 
-def begins_with_a_verdict(record: ObjectHistory) -> Iterator[str]:
+def first_write(record: ObjectHistory) -> Iterator[str]:
     for seen in record.seen:
         if seen.version in record.ours and seen.type == "ADDED" and seen.status:
-            yield f"it was made with the status {brief(seen.status)}, before the provider had seen it"
+            yield f"it was created with the status {brief(seen.status)}, before the provider saw it"
     for write in record.reports():
         episode = record.episode(write.after.version)
         if write.before.status or episode is None or episode.expected is None:
@@ -77,10 +79,10 @@ def begins_with_a_verdict(record: ObjectHistory) -> Iterator[str]:
         if after.active is None:
             yield f"the first write of its status holds no verdict: {brief(after.status)}"
         elif after.active is not episode.expected and after.authoritative:
-            yield f"the first write of its status says active {brief(after.active)}, which it is not"
+            yield f"the first status write has active {brief(after.active)}, which does not follow from the spec"
 
 
-def flips_once(record: ObjectHistory) -> Iterator[str]:
+def flip_once(record: ObjectHistory) -> Iterator[str]:
     done: set[int] = set()
     for write in record.reports():
         before, after = write.before, write.after
@@ -92,15 +94,15 @@ def flips_once(record: ObjectHistory) -> Iterator[str]:
         if before.active is not after.active:
             if after.active is not episode.expected:
                 yield (
-                    f"active went from {brief(before.active)} to {brief(after.active)} although nothing it follows "
-                    f"from had changed (a write without active does this where the schema has a default)"
+                    f"active went from {brief(before.active)} to {brief(after.active)} although neither its spec "
+                    f"nor its source had changed (a write without active does this if the schema has a default)"
                 )
             elif episode.since in done:
                 yield f"active became {brief(after.active)} more than once after one change"
             done.add(episode.since)
 
 
-def moves_times_on_flips_only(record: ObjectHistory) -> Iterator[str]:
+def transition_time(record: ObjectHistory) -> Iterator[str]:
     first_seen: dict[tuple[str, str], float] = {}
     for seen in record.seen:
         for where, (_, time) in _timed(seen).items():
@@ -110,12 +112,12 @@ def moves_times_on_flips_only(record: ObjectHistory) -> Iterator[str]:
         for where in before.keys() & after.keys():
             (state, time), (new_state, new_time) = before[where], after[where]
             if state == new_state and time != new_time:
-                yield f"{where} moved from {time} to {new_time} while {_named(where)} stayed {brief(state)}"
+                yield f"{where} changed from {time} to {new_time} while {_named(where)} stayed {brief(state)}"
             elif state != new_state and time == new_time and write.after.at - first_seen[where, brief(time)] > _SECOND:
                 yield f"{where} stayed {time} although {_named(where)} became {brief(new_state)}"
 
 
-def observes_truly(record: ObjectHistory) -> Iterator[str]:
+def observed_generation(record: ObjectHistory) -> Iterator[str]:
     overtaken: set[int] = set()
     for write in record.reports():
         after = write.after
@@ -134,16 +136,16 @@ def observes_truly(record: ObjectHistory) -> Iterator[str]:
             overtaken.add(episode.since)
         claims = episode.generation == after.generation == observed and episode.since not in overtaken
         if claims and after.active is not episode.expected:
-            yield f"it says to have seen generation {observed}, and shows the verdict of the one before it"
+            yield f"observedGeneration is {observed}, but the verdict is that of the generation before it"
     last = record.last
     if last is not None and not last.metadata.get("deletionTimestamp") and len(record.seen) > 1:
-        # Every check waits for the answer to what it did last, so the end of the record is not too early.
+        # Every check waits for the verdict after its last change, so the history does not end too early.
         observed = last.status.get("observedGeneration")
         if isinstance(observed, int) and observed < last.generation:
             yield f"observedGeneration stays {observed} at metadata.generation {last.generation}"
 
 
-def is_honest_about_what_comes(record: ObjectHistory) -> Iterator[str]:
+def next_transition(record: ObjectHistory) -> Iterator[str]:
     for write in record.reports():
         before, after = write.before, write.after
         ends = _instant(after.status.get("nextTransitionTime"))
@@ -153,24 +155,24 @@ def is_honest_about_what_comes(record: ObjectHistory) -> Iterator[str]:
         unasked = record.episode(before.version) == record.episode(after.version)
         flipped = before.active is not None and after.active is not None and before.active is not after.active
         if flipped and unasked and announced is not None and after.wall < announced - _SKEW:
-            yield f"active flipped at {_text(after.wall)}, and {_text(announced)} was announced"
+            yield f"active flipped at {_text(after.wall)}, although {_text(announced)} was announced"
 
 
-def conditions_have_their_shape(record: ObjectHistory) -> Iterator[str]:
+def condition_shape(record: ObjectHistory) -> Iterator[str]:
     for write in record.reports():
         conditions = write.after.status.get("conditions")
         if conditions is None:
             continue
         if not isinstance(conditions, list):
-            yield f"conditions is no list, but {brief(conditions)}"
+            yield f"conditions is not a list: {brief(conditions)}"
             continue
         entries = [entry for entry in conditions if isinstance(entry, Mapping)]
         if len(entries) < len(conditions):
-            yield f"conditions holds something that is no condition: {brief(conditions)}"
-        yield from _misshapen(entries)
+            yield f"an entry of conditions is not a condition: {brief(conditions)}"
+        yield from _condition_problems(entries)
 
 
-def texts_are_short(record: ObjectHistory) -> Iterator[str]:
+def texts(record: ObjectHistory) -> Iterator[str]:
     for write in record.reports():
         for where, text in _texts(write.after):
             size = len(text.encode("utf-8", "replace"))
@@ -180,7 +182,7 @@ def texts_are_short(record: ObjectHistory) -> Iterator[str]:
                 yield f"{where} holds control characters: {brief(text[:60])}"
 
 
-def writes_rfc3339(record: ObjectHistory) -> Iterator[str]:
+def timestamps(record: ObjectHistory) -> Iterator[str]:
     for write in record.reports():
         status = write.after.status
         times = {name: value for name, value in status.items() if name.endswith("Time") and value is not None}
@@ -192,7 +194,7 @@ def writes_rfc3339(record: ObjectHistory) -> Iterator[str]:
                 yield f"{where} is {brief(value)}"
 
 
-def leaves_the_spec_alone(record: ObjectHistory) -> Iterator[str]:
+def spec_untouched(record: ObjectHistory) -> Iterator[str]:
     for write in record.writes():
         before, after = write.before, write.after
         if before.body.get("spec") != after.body.get("spec"):
@@ -203,13 +205,13 @@ def leaves_the_spec_alone(record: ObjectHistory) -> Iterator[str]:
 
 
 def _due(before: Observation, after: Observation) -> bool:
-    """Whether a change came at the instant that had been announced for it."""
+    """Whether a flip came at the instant that was announced for it."""
     announced = _instant(before.status.get("nextTransitionTime"))
     return announced is not None and after.active is not before.active and after.wall >= announced - _SKEW
 
 
 def _timed(seen: Observation) -> dict[str, tuple[object, object]]:
-    """Where a time stands that moves with a state -> that state and the time."""
+    """Map the name of each transition time to its state and time."""
     found: dict[str, tuple[object, object]] = {}
     if seen.active is not None and seen.status.get("lastTransitionTime"):
         found["status.lastTransitionTime"] = (seen.active, seen.status["lastTransitionTime"])
@@ -223,7 +225,7 @@ def _named(where: str) -> str:
     return "active" if where.startswith("status") else "Ready"
 
 
-def _misshapen(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _condition_problems(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     types = [entry.get("type") for entry in entries]
     for kind in sorted({str(kind) for kind in types if types.count(kind) > 1}):
         yield f"there is more than one condition {kind}"
@@ -233,7 +235,7 @@ def _misshapen(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         elif entry.get("status") not in _STATES:
             yield f"condition {entry['type']} has the status {brief(entry.get('status'))}"
         elif entry.get("reason") and not _REASON.fullmatch(str(entry["reason"])):
-            yield f"condition {entry['type']} has the reason {brief(entry['reason'])}, which is no single word"
+            yield f"condition {entry['type']} has the reason {brief(entry['reason'])}, which is not one CamelCase word"
 
 
 def _entries(seen: Observation) -> list[Mapping[str, Any]]:

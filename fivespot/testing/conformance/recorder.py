@@ -20,18 +20,18 @@ __all__ = ["Recorder", "RecordingLostError"]
 T = TypeVar("T")
 
 _SERVER_TIMEOUT = 600.0
-_PAUSE = 0.2
-"""Seconds before a broken watch is opened again."""
+_REOPEN_DELAY = 0.2
+"""Seconds before a broken watch is reopened."""
 
 _RESUMED = frozenset({WatchEnd.CLEAN, WatchEnd.BROKEN, WatchEnd.IDLE, WatchEnd.THROTTLED})
 
 
 class RecordingLostError(FivespotError):
-    """The server could not tell everything that happened, so nothing can be said of the provider."""
+    """The watch lost events, so the provider cannot be judged."""
 
 
 class Recorder:
-    """The records of all objects that the kit made, by key. What other objects do is not kept."""
+    """Histories of the objects that the kit created, by key. Other objects are ignored."""
 
     def __init__(self, client: Client, resource: Resource, namespace: str, clock: Clock) -> None:
         self.records: dict[Key, ObjectHistory] = {}
@@ -39,11 +39,11 @@ class Recorder:
         self._resource = resource
         self._namespace = namespace
         self._clock = clock
-        self._bell = asyncio.Event()
+        self._changed = asyncio.Event()
         self._version = ""
 
     async def begin(self) -> None:
-        """Finds the version to watch from; what happens after this returns is recorded, once :meth:`run` runs."""
+        """Find the resourceVersion to watch from: everything after it is recorded once :meth:`run` runs."""
         page = await self._client.page(self._resource, self._namespace, limit=1, metadata_only=True)
         self._version = page.version
 
@@ -62,23 +62,23 @@ class Recorder:
             except WatchEnded as ended:
                 if ended.reason not in _RESUMED:
                     raise RecordingLostError(f"the watch for {self._resource.qualified} was lost: {ended}") from ended
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_REOPEN_DELAY)
 
     def register(self, key: Key) -> ObjectHistory:
-        """Begin to keep what is seen of an object."""
+        """Start the history of an object."""
         return self.records.setdefault(key, ObjectHistory(key))
 
     async def until(self, key: Key, check: Callable[[ObjectHistory], T | None], seconds: float) -> T | None:
-        """What ``check`` finds in an object's record, as soon as it finds something; None after that many seconds."""
+        """Wait until ``check`` finds something in the history of an object; None after that many seconds."""
         record = self.records[key]
         try:
             async with asyncio.timeout(seconds):
                 while True:
-                    bell = self._bell
+                    changed = self._changed
                     found = check(record)
                     if found:
                         return found
-                    await bell.wait()
+                    await changed.wait()
         except TimeoutError:
             return None
 
@@ -92,5 +92,5 @@ class Recorder:
             record = self.records.get(Key(metadata.get("namespace", ""), metadata.get("name", "")))
             if event.type != "BOOKMARK" and record is not None:
                 record.seen.append(Observation(event.type, version, self._clock.monotonic(), self._clock.now(), body))
-                bell, self._bell = self._bell, asyncio.Event()
-                bell.set()
+                changed, self._changed = self._changed, asyncio.Event()
+                changed.set()

@@ -1,4 +1,4 @@
-"""What came out: results as values, as text, as JSON and as JUnit XML."""
+"""The conformance report: results as values, text, JSON and JUnit XML."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from xml.etree import ElementTree as ET  # written, never parsed
 
 from .rules import ConformanceRule
 
-__all__ = ["LEFT_OUT", "ConformanceReport", "RuleOutcome", "RuleResult"]
+__all__ = ["NOT_SELECTED", "ConformanceReport", "RuleOutcome", "RuleResult"]
 
-LEFT_OUT = "left out on request"
+NOT_SELECTED = "not selected"
 
 _MARKS = {"passed": "ok  ", "failed": "FAIL", "warning": "warn", "skipped": "skip"}
 
 
 class RuleOutcome(StrEnum):
+    """The outcome of a rule."""
+
     PASSED = "passed"
     FAILED = "failed"
     WARNING = "warning"
-    """A rule that is no duty is not kept."""
+    """A recommendation is not met."""
     SKIPPED = "skipped"
-    """It could not be judged, or was not to be."""
+    """The rule could not be judged, or was not selected."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleResult:
-    """One rule's outcome.
+    """The result of one rule.
 
-    :param seen: what was seen, or why the rule was not judged; may be "" when it is kept.
+    :param seen: the observation, or why the rule was not judged; may be "" if it passed.
     """
 
     rule: ConformanceRule
@@ -39,20 +41,20 @@ class RuleResult:
 
     @property
     def message(self) -> str:
-        """Names the rule, what was seen and what to do."""
+        """The rule, the observation and the fix, on several lines."""
         text = f"rule {self.rule.id} ({self.rule.contract}): {self.rule.title}"
         if self.seen:
             text += f"\n  seen:  {self.seen}"
         if self.outcome in (RuleOutcome.FAILED, RuleOutcome.WARNING):
-            text += f"\n  to do: {self.rule.fix}"
+            text += f"\n  fix:   {self.rule.fix}"
         return text
 
 
 @dataclass(frozen=True, slots=True)
 class ConformanceReport:
-    """The outcome of one run over one kind.
+    """The results of a run for one kind.
 
-    :param seconds: how long it took.
+    :param seconds: duration of the run.
     """
 
     kind: str
@@ -61,21 +63,25 @@ class ConformanceReport:
 
     @property
     def passed(self) -> bool:
-        """Whether no rule failed; warnings and rules that could not be judged do not count."""
+        """Whether no rule failed; warnings and skipped rules do not count."""
         return not self.of(RuleOutcome.FAILED)
 
     def of(self, outcome: RuleOutcome) -> list[RuleResult]:
+        """Results with an outcome."""
         return [result for result in self.results if result.outcome is outcome]
 
     def __getitem__(self, rule: str) -> RuleResult:
-        """The result of one rule. Raises KeyError for an unknown one."""
+        """The result of one rule.
+
+        :raises KeyError: there is no such rule.
+        """
         for result in self.results:
             if result.rule.id == rule:
                 return result
         raise KeyError(rule)
 
     def to_json(self) -> dict[str, Any]:
-        """As ``-o json`` prints it; ``fix`` is there where something is to be done."""
+        """The object that ``-o json`` prints; ``fix`` is present for failures and warnings."""
         return {
             "kind": self.kind,
             "passed": self.passed,
@@ -94,8 +100,8 @@ class ConformanceReport:
         }
 
     def to_text(self) -> str:
-        """One line for each rule that was not left out, and what is to be done; ends with a line of totals."""
-        shown = [result for result in self.results if result.seen != LEFT_OUT]
+        """One line for each selected rule, with the fix of failures and warnings, and a line of totals."""
+        shown = [result for result in self.results if result.seen != NOT_SELECTED]
         width = max((len(result.rule.id) for result in shown), default=0)
         lines = []
         for result in shown:
@@ -104,14 +110,14 @@ class ConformanceReport:
             if result.seen:
                 lines.append(f"      {'':<{width}}  {_label(result.outcome)}{result.seen}")
             if result.outcome in (RuleOutcome.FAILED, RuleOutcome.WARNING):
-                lines.append(f"      {'':<{width}}  to do: {rule.fix}")
+                lines.append(f"      {'':<{width}}  fix:   {rule.fix}")
         counts = ", ".join(f"{len(self.of(outcome))} {outcome.value}" for outcome in RuleOutcome if self.of(outcome))
         verdict = "conforms" if self.passed else "does not conform"
         lines.append(f"{self.kind} {verdict}: {counts} ({self.seconds:.1f} s)")
         return "\n".join(lines)
 
     def to_junit(self) -> str:
-        """As CI systems read it; a warning is a test that passed with something on its output."""
+        """JUnit XML for CI systems; a warning is a passed test with output."""
         suite = ET.Element(
             "testsuite",
             name=f"conformance of {self.kind}",
@@ -136,5 +142,5 @@ def _label(outcome: RuleOutcome) -> str:
 
 
 def _printable(text: str) -> str:
-    """Without what XML 1.0 cannot hold."""
+    """Remove the characters that XML 1.0 cannot hold."""
     return "".join(character for character in text if character.isprintable() or character == "\n")

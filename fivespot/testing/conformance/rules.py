@@ -1,4 +1,4 @@
-"""The rules as a table: what a provider owes to those that refer to it, and what to do where it fails."""
+"""The table of conformance rules: what holds for a conforming provider, and how to fix one that breaks it."""
 
 from __future__ import annotations
 
@@ -7,40 +7,38 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
-from . import checks_broken, checks_kind, checks_life, checks_live, invariants
-from .harness import Rig
+from . import checks, invariants
+from .harness import Harness
 from .history import Observation
-from .invariants import over_all
+from .invariants import check_histories
 
 __all__ = ["RULES", "Check", "CheckPhase", "ConformanceRule"]
 
-Check: TypeAlias = (
-    "Callable[[Rig], Awaitable[str | None]] | Callable[[Rig], Awaitable[None]] | Callable[[Rig], Awaitable[str]]"
-)
-"""Looks at one provider; returns a remark or None, raises ViolationError or UnjudgedError."""
+Check: TypeAlias = Callable[[Harness], Awaitable[str | None]]
+"""Checks one provider; returns a remark or None, raises ViolationError or InconclusiveError."""
 
 
 class CheckPhase(Enum):
-    """When a rule is looked at; those of one phase at the same time."""
+    """The phase of a run in which a rule is checked; all rules of one phase run concurrently."""
 
     KIND = "kind"
     LIVE = "live"
     ISOLATION = "isolation"
-    """Before there is any other object that cannot be followed."""
-    BROKEN = "broken"
+    """Runs before any other object with an invalid spec exists."""
+    INVALID = "invalid"
     RESTART = "restart"
     HISTORY = "history"
 
 
 @dataclass(frozen=True, slots=True)
 class ConformanceRule:
-    """One thing that a provider owes.
+    """A rule of the provider contract.
 
-    :param id: how messages and ``--skip`` call it.
-    :param title: what holds for a provider that keeps it.
-    :param contract: the row of the contract that it comes from.
-    :param fix: what to do when it is broken.
-    :param required: False for what a provider had better do; then a failure is a warning.
+    :param id: name in messages and in ``--only`` and ``--skip``.
+    :param title: statement that holds for a conforming provider.
+    :param contract: the rows of the contract that it follows from.
+    :param fix: advice for a provider that breaks it.
+    :param required: False for a recommendation, whose violation is a warning.
     """
 
     id: str
@@ -66,130 +64,129 @@ def _has_conditions(seen: Observation) -> bool:
 RULES: Final = (
     ConformanceRule(
         "kind-served",
-        "The kind is a namespaced one of the provider group, and is served",
+        "The kind is namespaced, in the provider group, and served",
         "A1, A7",
         "Install a CustomResourceDefinition of that kind in the group spotschedules.5spot.finos.org with "
         "scope: Namespaced, and wait until it is Established.",
         CheckPhase.KIND,
-        checks_kind.served,
+        checks.check_served,
     ),
     ConformanceRule(
         "status-subresource",
         "Every served version has the status subresource",
         "A3",
-        "Add subresources: {status: {}} to every version, so that who may edit a schedule cannot decide for it.",
+        "Add subresources: {status: {}} to every version, so that users who may edit a schedule cannot write its "
+        "verdict.",
         CheckPhase.KIND,
-        checks_kind.status_is_apart,
+        checks.check_status_subresource,
     ),
     ConformanceRule(
         "active-required",
         "The schema requires status.active as a boolean, without a default",
         "C9",
         "Declare status.active as type: boolean, list it under required of status, and give it no default: with one, "
-        "a status write that leaves it out says that machines are to go.",
+        "a status write without it deletes machines.",
         CheckPhase.KIND,
-        checks_kind.active_is_required,
+        checks.check_active_required,
     ),
     ConformanceRule(
         "move-label",
-        "clusterctl move takes the objects along",
+        "clusterctl move moves the objects",
         "B6.3",
         'Put the label clusterctl.cluster.x-k8s.io/move: "" on the CustomResourceDefinition.',
         CheckPhase.KIND,
-        checks_kind.moves_along,
+        checks.check_move_label,
         required=False,
     ),
     ConformanceRule(
         "verdict",
-        "An object soon has the verdict that follows from its spec",
+        "Every object gets the verdict that follows from its spec",
         "A3, A4",
         "Write status.active as a boolean for every object, true while the machine should exist. The controller needs "
         "get, list and watch on its kind, and patch (or update) on its status.",
         CheckPhase.ISOLATION,
-        checks_live.decides,
+        checks.check_verdict,
     ),
     ConformanceRule(
         "ready",
         "With a valid spec, condition Ready is True or absent",
         "A5",
-        "Set Ready to True when you have a verdict: with False, Unknown or anything else there is none, and machines "
-        "are left as they are.",
+        "Set Ready to True when there is a verdict: any other status means that there is none, and machines stay as "
+        "they are.",
         CheckPhase.LIVE,
-        checks_live.is_ready,
+        checks.check_ready,
     ),
     ConformanceRule(
         "flip",
-        "active follows the spec, both ways",
+        "active follows a change of the spec in both directions",
         "A4",
-        "Watch your own kind and decide again whenever metadata.generation has changed.",
+        "Watch your own kind and decide again whenever metadata.generation changes.",
         CheckPhase.LIVE,
-        checks_live.flips,
+        checks.check_flip,
     ),
     ConformanceRule(
         "flip-once",
-        "active changes once for one cause, and not without one",
+        "active changes once for each cause, and never without one",
         "A4, C8",
-        "Decide from one snapshot of spec and time, and write only the outcome; never reset active on the way.",
+        "Decide from one snapshot of spec and time, and write only the result; do not reset active in between.",
         CheckPhase.HISTORY,
-        over_all(invariants.flips_once),
+        check_histories(invariants.flip_once),
     ),
     ConformanceRule(
         "boundary",
-        "A verdict that ends by the clock ends at the instant announced",
+        "A verdict that ends by the clock ends at the announced instant",
         "C8",
-        "Wake up at the instant itself (not at the next poll), and announce it in status.nextTransitionTime.",
+        "Requeue for the instant itself rather than the next poll, and announce it in status.nextTransitionTime.",
         CheckPhase.LIVE,
-        checks_live.flips_at_the_boundary,
+        checks.check_boundary,
     ),
     ConformanceRule(
         "first-write",
-        "A status begins with a true verdict",
+        "The first status write holds the verdict",
         "C9",
-        "Let the first status that you write hold the verdict itself; do not begin with false, or with conditions "
-        "alone, and give status no default.",
+        "Write the verdict with the first status; do not begin with false or with conditions alone, and give status no "
+        "default.",
         CheckPhase.HISTORY,
-        over_all(invariants.begins_with_a_verdict),
+        check_histories(invariants.first_write),
     ),
     ConformanceRule(
         "active-in-every-write",
         "No write leaves status without a boolean active",
         "C9",
-        "Put active into every status write, also into one that only reports a problem. Whoever replaces the status "
-        "must carry it over.",
+        "Include active in every status write, also in one that only reports a problem. A write that replaces the "
+        "status must carry it over.",
         CheckPhase.HISTORY,
-        over_all(invariants.active_is_in_every_write),
+        check_histories(invariants.active_in_every_write),
     ),
     ConformanceRule(
         "conditions",
-        "conditions is a list of conditions with one entry for each type",
+        "conditions is a list with one entry per type",
         "A13",
-        "Write conditions as a list of {type, status, reason, message}: status True, False or Unknown, reason one "
-        "word; one for each type, and no second Ready.",
+        "Write conditions as a list of {type, status, reason, message}: status is True, False or Unknown, reason is "
+        "one CamelCase word, and every type occurs once.",
         CheckPhase.HISTORY,
-        over_all(
-            invariants.conditions_have_their_shape, given=_has_conditions, otherwise="the provider writes no conditions"
-        ),
+        check_histories(invariants.condition_shape, given=_has_conditions, missing="the provider writes no conditions"),
     ),
     ConformanceRule(
         "transition-time",
-        "lastTransitionTime moves on a flip, and only then",
+        "lastTransitionTime changes on a flip, and only then",
         "C9",
-        "Carry lastTransitionTime over from the stored status, and set it to the present only when active (for a "
-        "condition: its status) has changed.",
+        "Carry lastTransitionTime over from the stored status, and set it to the current time only when active (for a "
+        "condition: its status) changes.",
         CheckPhase.HISTORY,
-        over_all(invariants.moves_times_on_flips_only),
+        check_histories(invariants.transition_time),
     ),
     ConformanceRule(
         "observed-generation",
-        "observedGeneration tells the generation that the verdict was decided for",
+        "observedGeneration is the generation that the verdict was decided for",
         "A11",
-        "Set status.observedGeneration to metadata.generation of the object that you decided from, in the same write "
+        "Set status.observedGeneration to metadata.generation of the object that was decided from, in the same write "
         "as the verdict.",
         CheckPhase.HISTORY,
-        over_all(
-            invariants.observes_truly,
+        check_histories(
+            invariants.observed_generation,
             given=_has("observedGeneration"),
-            otherwise="the provider writes no observedGeneration",
+            missing="the provider writes no observedGeneration",
         ),
     ),
     ConformanceRule(
@@ -198,10 +195,10 @@ RULES: Final = (
         "C8",
         "Set status.nextTransitionTime to the next instant at which active changes, and to null when there is none.",
         CheckPhase.HISTORY,
-        over_all(
-            invariants.is_honest_about_what_comes,
+        check_histories(
+            invariants.next_transition,
             given=_has("nextTransitionTime"),
-            otherwise="the provider writes no nextTransitionTime",
+            missing="the provider writes no nextTransitionTime",
         ),
     ),
     ConformanceRule(
@@ -210,115 +207,115 @@ RULES: Final = (
         "A3",
         "Write times such as 2027-01-31T06:00:00Z, and give their fields format: date-time in the schema.",
         CheckPhase.HISTORY,
-        over_all(invariants.writes_rfc3339),
+        check_histories(invariants.timestamps),
     ),
     ConformanceRule(
         "texts",
         "Reasons and messages have at most 1 KiB, without control characters",
         "A13",
-        "Say it shorter: of longer texts only the beginning is shown on the machine.",
+        "Shorten the text: only its beginning is shown on the machine.",
         CheckPhase.HISTORY,
-        over_all(invariants.texts_are_short),
+        check_histories(invariants.texts),
         required=False,
     ),
     ConformanceRule(
         "steady",
-        "While nothing changes nothing is written",
+        "Nothing is written while nothing changes",
         "C9",
-        "Compare the status you are about to write with the stored one, and write only a difference. A status holds no "
-        "heartbeat and no time of the last look.",
+        "Compare the status with the stored one, and write only a difference. A status holds no heartbeat and no "
+        "time of the last reconcile.",
         CheckPhase.LIVE,
-        checks_live.is_steady,
+        checks.check_steady,
     ),
     ConformanceRule(
         "write-loop",
-        "A write is not the cause of the next one",
+        "No write causes the next one",
         "C9",
-        "Do not answer the events of your own status writes, and write nothing when the verdict is what it was.",
+        "Ignore the events of your own status writes, and write nothing while the verdict stays the same.",
         CheckPhase.LIVE,
-        checks_live.answers_once,
+        checks.check_write_loop,
     ),
     ConformanceRule(
         "spec-untouched",
-        "The provider writes status (and finalizers) alone",
+        "The provider writes only status and finalizers",
         "A14",
-        "Write through the status subresource, and keep notes of your own in the status, not in annotations or spec.",
+        "Write through the status subresource, and keep state in the status, not in annotations or spec.",
         CheckPhase.HISTORY,
-        over_all(invariants.leaves_the_spec_alone),
+        check_histories(invariants.spec_untouched),
     ),
     ConformanceRule(
         "foreign-conditions",
-        "Conditions of other writers are kept",
+        "Conditions of other writers are preserved",
         "API conventions",
         "Read the stored conditions and replace your own types in them, or use server-side apply.",
         CheckPhase.LIVE,
-        checks_live.keeps_foreign_conditions,
+        checks.check_foreign_conditions,
     ),
     ConformanceRule(
         "status-restored",
-        "A status that was lost is written again",
+        "A lost status is written again",
         "C9",
-        "Compare with the stored status at every event, not only when metadata.generation has changed.",
+        "Compare with the stored status on every event, not only when metadata.generation changes.",
         CheckPhase.LIVE,
-        checks_live.puts_right,
+        checks.check_status_restored,
         required=False,
     ),
     ConformanceRule(
         "invalid-spec",
-        "A spec that cannot be followed is said to be so",
+        "An invalid spec is reported",
         "C10",
-        "Refuse it by schema or CEL, or set Ready to False with a reason and a message that quotes the field, and "
+        "Refuse it by schema or CEL, or set Ready to False with a reason and a message that names the field, and "
         "active to false if there never was a verdict.",
-        CheckPhase.BROKEN,
-        checks_broken.says_what_is_wrong,
+        CheckPhase.INVALID,
+        checks.check_invalid_spec,
     ),
     ConformanceRule(
         "verdict-held",
-        "A spec that cannot be followed leaves active as it was",
+        "An invalid spec leaves active as it was",
         "C10",
-        "With no verdict, copy active from the stored status: false would take running machines away.",
-        CheckPhase.BROKEN,
-        checks_broken.holds_its_verdict,
+        "Without a verdict, copy active from the stored status: false would delete running machines.",
+        CheckPhase.INVALID,
+        checks.check_verdict_held,
     ),
     ConformanceRule(
         "recovers",
-        "When the spec is mended, Ready is True again",
+        "Ready is True again once the spec is corrected",
         "C10",
-        "Decide again at every new generation; keep nothing of an earlier failure.",
-        CheckPhase.BROKEN,
-        checks_broken.recovers,
+        "Decide again at every new generation, and keep no state of an earlier failure.",
+        CheckPhase.INVALID,
+        checks.check_recovers,
     ),
     ConformanceRule(
         "isolation",
-        "One broken object does not affect another",
+        "An invalid object does not affect another",
         "C10",
-        "Catch what a decision raises and report it on its own object; never let it end or block the controller.",
+        "Catch the error of a decision and report it on its own object; it must not end or block the controller.",
         CheckPhase.LIVE,
-        checks_broken.harms_no_other,
+        checks.check_isolation,
     ),
     ConformanceRule(
         "deletion",
-        "A deleted object goes, and is left alone",
+        "A deleted object is removed, and not written meanwhile",
         "API conventions",
-        "Do nothing for an object with a deletionTimestamp but take your own finalizer off; a provider needs none.",
+        "Do nothing for an object with a deletionTimestamp except removing your own finalizer; a provider needs none.",
         CheckPhase.LIVE,
-        checks_life.lets_go,
+        checks.check_deletion,
     ),
     ConformanceRule(
-        "made-again",
-        "An object that is made again starts anew",
+        "recreated",
+        "A recreated object gets its own verdict",
         "C9",
-        "Keep what you remember by uid, not by name, and forget it when the object is gone.",
+        "Key state by uid, not by name, and drop it when the object is deleted.",
         CheckPhase.LIVE,
-        checks_life.starts_anew,
+        checks.check_recreated,
     ),
     ConformanceRule(
         "restart",
         "A restart changes nothing and writes nothing",
         "C9",
-        "Derive the status from spec, stored status and time alone, and write only a difference.",
+        "Derive the status from spec, stored status and time only, and write only a difference.",
         CheckPhase.RESTART,
-        checks_life.survives_a_restart,
+        checks.check_restart,
     ),
 )
-"""In the order in which they are reported."""
+"""All rules, in the order of the report."""

@@ -25,9 +25,8 @@ from fivespot.runtime.errors import (
 )
 from fivespot.runtime.objects import GroupKind, Key, Resource, group_of
 
-from .errors import known_error
-from .harness import Rig, UnjudgedError, ViolationError
-from .report import LEFT_OUT, ConformanceReport, RuleOutcome, RuleResult
+from .harness import Harness, InconclusiveError, ViolationError, single_error
+from .report import NOT_SELECTED, ConformanceReport, RuleOutcome, RuleResult
 from .rules import RULES, CheckPhase, ConformanceRule
 from .subject import Spec, Subject, Timing
 
@@ -39,7 +38,7 @@ _DEFINITIONS = Resource(
 )
 _LETTERS = "bcdfghjklmnpqrstvwxz"
 _CLEAN_UP = 30.0
-_SAID = 200
+_SHOWN = 200
 _log = structlog.get_logger(__name__)
 
 
@@ -54,40 +53,40 @@ async def check_provider(
     skip: Collection[str] = (),
     only: Collection[str] = (),
 ) -> ConformanceReport:
-    """Look at a provider from outside, through the API server alone.
+    """Check a provider through the API server alone.
 
-    Its CustomResourceDefinition is installed and its controller runs. About 30 objects are made and removed again.
+    Its CustomResourceDefinition must be installed and its controller running. About 30 objects are created and removed.
 
-    :param client: its user may create, patch and delete objects of the kind and patch their status; and create and
-        delete namespaces, unless one is given.
-    :param namespace: an existing one to work in; None makes one and removes it.
-    :param skip: ids of rules not to look at.
-    :param only: ids of the rules to look at; none given means all. Rules about everything that was seen judge what
-        the others among them make happen.
-    :raises ConfigError: it cannot be looked at: a sample is refused, a right is missing, an id is unknown.
-    :raises TransportError: the API server is not there.
-    :raises RecordingLostError: the API server could not tell everything that happened.
+    :param client: its user may create, patch and delete objects of the kind and patch their status, and create and
+        delete namespaces unless one is given.
+    :param namespace: an existing namespace to work in; None creates one and removes it.
+    :param skip: ids of rules to leave out.
+    :param only: ids of the rules to check; none means all. Rules about histories judge the objects of the others
+        among them.
+    :raises ConfigError: the run is impossible: a sample is refused, a permission is missing, an id is unknown.
+    :raises TransportError: the API server cannot be reached.
+    :raises RecordingLostError: the watch lost events.
     """
     known = {rule.id for rule in RULES}
     unknown = {*skip, *only} - known
     if unknown:
         raise ConfigError(f"there is no rule {', '.join(sorted(unknown))}")
-    left_out = {*skip, *(known - set(only) if only else ())}
+    excluded = {*skip, *(known - set(only) if only else ())}
     begun = clock.monotonic()
     try:
         resource = await _find(subject, client)
     except KindNotServedError as error:
-        return _hopeless(subject.kind, str(error), clock.monotonic() - begun)
+        return _not_referable(subject.kind, str(error), clock.monotonic() - begun)
     if not resource.namespaced:
-        return _hopeless(subject.kind, f"{resource.kind} is cluster-scoped", clock.monotonic() - begun)
+        return _not_referable(subject.kind, f"{resource.kind} is cluster-scoped", clock.monotonic() - begun)
     suffix = "".join(_LETTERS[int(rng.random() * len(_LETTERS))] for _ in range(5))
     try:
         async with asyncio.timeout(timing.total + _CLEAN_UP * 2):
-            results = await _in_namespace(subject, client, resource, clock, timing, suffix, namespace, left_out)
+            results = await _in_namespace(subject, client, resource, clock, timing, suffix, namespace, excluded)
     except TimeoutError as error:
-        raise DeadlineError(f"the run was not over after {timing.total + _CLEAN_UP * 2:g} s") from error
+        raise DeadlineError(f"the run did not end within {timing.total + _CLEAN_UP * 2:g} s") from error
     except ForbiddenError as error:
-        raise ConfigError(f"a right is missing: {error}") from error
+        raise ConfigError(f"a permission is missing: {error}") from error
     return ConformanceReport(subject.kind, results, clock.monotonic() - begun)
 
 
@@ -105,28 +104,28 @@ async def _in_namespace(
     if given is None:
         await client.create(_NAMESPACES, {"metadata": {"name": namespace}, "apiVersion": "v1", "kind": "Namespace"})
     made: list[tuple[Resource, Key]] = []
-    rig = Rig(subject, client, resource, namespace, clock=clock, timing=timing, suffix=suffix)
+    harness = Harness(subject, client, resource, namespace, clock=clock, timing=timing, suffix=suffix)
     try:
         for body in subject.prerequisites:
-            made.append(await _make(client, namespace, body))  # noqa: PERF401 - what was made before a failure counts
-        await _try_samples(rig, client)
-        rig.definition = await _definition(client, resource)
-        return await _judge(rig, skip)
+            made.append(await _make(client, namespace, body))  # noqa: PERF401 - objects created before a failure are removed
+        await _try_samples(harness, client)
+        harness.definition = await _definition(client, resource)
+        return await _run_phases(harness, skip)
     finally:
-        await _clean_up(rig, client, made, None if given else namespace)
+        await _clean_up(harness, client, made, None if given else namespace)
 
 
-async def _judge(rig: Rig, skip: Collection[str]) -> list[RuleResult]:
-    """All phases, one after the other, with one recording over all."""
+async def _run_phases(harness: Harness, skip: Collection[str]) -> list[RuleResult]:
+    """Run all phases in order, with one recording of all of them."""
     outcomes: dict[str, RuleResult] = {}
-    await rig.recorder.begin()
+    await harness.recorder.begin()
     recording = asyncio.Event()
 
     async def record() -> None:
         recording.set()
-        await rig.recorder.run()
+        await harness.recorder.run()
 
-    deadline = asyncio.get_running_loop().time() + rig.timing.total
+    deadline = asyncio.get_running_loop().time() + harness.timing.total
     try:
         async with asyncio.TaskGroup() as group:
             recorder = group.create_task(record())
@@ -134,43 +133,43 @@ async def _judge(rig: Rig, skip: Collection[str]) -> list[RuleResult]:
             for phase in CheckPhase:
                 rules = [rule for rule in RULES if rule.phase is phase]
                 async with asyncio.TaskGroup() as inner:
-                    checks = [inner.create_task(_check(rule, rig, skip, deadline)) for rule in rules]
+                    checks = [inner.create_task(_check(rule, harness, skip, deadline)) for rule in rules]
                 outcomes.update({check.result().rule.id: check.result() for check in checks})
             recorder.cancel()
     except BaseExceptionGroup as errors:
-        error = known_error(errors)
+        error = single_error(errors)
         if error is None:
             raise
         raise error from errors
     return [outcomes[rule.id] for rule in RULES]
 
 
-async def _check(rule: ConformanceRule, rig: Rig, skip: Collection[str], deadline: float) -> RuleResult:
+async def _check(rule: ConformanceRule, harness: Harness, skip: Collection[str], deadline: float) -> RuleResult:
     if rule.id in skip:
-        return RuleResult(rule, RuleOutcome.SKIPPED, LEFT_OUT)
+        return RuleResult(rule, RuleOutcome.SKIPPED, NOT_SELECTED)
     try:
         async with asyncio.timeout_at(deadline):
-            remark = await rule.check(rig)
-    except (ViolationError, UnjudgedError) as problem:
+            remark = await rule.check(harness)
+    except (ViolationError, InconclusiveError) as problem:
         return _result(rule, problem)
     except TimeoutError:
-        return _result(rule, ViolationError(f"it was not done after {rig.timing.total:g} s"))
+        return _result(rule, ViolationError(f"it was not finished within {harness.timing.total:g} s"))
     except (NotFoundError, InvalidError, ConflictError) as error:
-        # Objects come and go only by what the rules do, so the provider, or what guards its kind, interfered.
-        return _result(rule, ViolationError(f"the API server refused a step: {error}"))
+        # Only the checks create and delete objects, so the provider or an admission controller interfered.
+        return _result(rule, ViolationError(f"the API server refused a request: {error}"))
     return RuleResult(rule, RuleOutcome.PASSED, remark or "")
 
 
 def _result(rule: ConformanceRule, problem: Exception) -> RuleResult:
-    if isinstance(problem, UnjudgedError):
+    if isinstance(problem, InconclusiveError):
         return RuleResult(rule, RuleOutcome.SKIPPED, str(problem))
     return RuleResult(rule, RuleOutcome.FAILED if rule.required else RuleOutcome.WARNING, str(problem))
 
 
-def _hopeless(kind: str, problem: str, seconds: float) -> ConformanceReport:
-    """The report on a kind that no machine can refer to."""
+def _not_referable(kind: str, problem: str, seconds: float) -> ConformanceReport:
+    """Build the report on a kind that no machine can reference."""
     results = [_result(RULES[0], ViolationError(problem))]
-    results += [_result(rule, UnjudgedError("no machine can refer to the kind")) for rule in RULES[1:]]
+    results += [_result(rule, InconclusiveError("no machine can reference the kind")) for rule in RULES[1:]]
     return ConformanceReport(kind, results, seconds)
 
 
@@ -189,33 +188,36 @@ async def _definition(client: Client, resource: Resource) -> dict[str, Any] | No
         return None
 
 
-async def _try_samples(rig: Rig, client: Client) -> None:
-    """Ask admission about each sample without storing it.
+async def _try_samples(harness: Harness, client: Client) -> None:
+    """Create each sample with a dry run.
 
-    :raises ConfigError: one that has to pass is refused.
+    :raises ConfigError: admission refuses the active or the inactive one.
     """
-    subject = rig.subject
+    subject = harness.subject
     samples: dict[str, Spec | None] = {"active": subject.active, "inactive": subject.inactive}
     for name, spec in samples.items():
-        refusal = await _refusal(rig, client, f"conformance-{name}", spec) if spec is not None else ""
+        refusal = await _refusal(harness, client, f"conformance-{name}", spec) if spec is not None else ""
         if refusal:
             raise ConfigError(f"the {name} spec is refused: {refusal}")
     if subject.invalid is not None:
-        rig.refusal = await _refusal(rig, client, "conformance-invalid", subject.invalid)
+        harness.refusal = await _refusal(harness, client, "conformance-invalid", subject.invalid)
 
 
-async def _refusal(rig: Rig, client: Client, name: str, spec: Spec) -> str:
+async def _refusal(harness: Harness, client: Client, name: str, spec: Spec) -> str:
     try:
-        await client.create(rig.resource, rig.body(name, spec), dry_run=True)
+        await client.create(harness.resource, harness.body(name, spec), dry_run=True)
     except (InvalidError, BadRequestError, ForbiddenError) as error:
         if isinstance(error, ForbiddenError) and "admission webhook" not in error.message:
             raise
-        return error.message if len(error.message) <= _SAID else f"{error.message[:_SAID]}..."
+        return error.message if len(error.message) <= _SHOWN else f"{error.message[:_SHOWN]}..."
     return ""
 
 
 async def _make(client: Client, namespace: str, body: Mapping[str, Any]) -> tuple[Resource, Key]:
-    """:raises ConfigError: it cannot be made."""
+    """Create a prerequisite.
+
+    :raises ConfigError: it cannot be created.
+    """
     what = f"{body.get('kind')} {(body.get('metadata') or {}).get('name')}"
     try:
         api_version, kind = str(body["apiVersion"]), str(body["kind"])
@@ -223,28 +225,32 @@ async def _make(client: Client, namespace: str, body: Mapping[str, Any]) -> tupl
         version = api_version.rpartition("/")[2]
         resource = await Discovery(client).resource(GroupKind(group_of(api_version), kind), prefer=(version,))
         if not resource.namespaced:
-            raise ConfigError(f"{what}: only namespaced objects can be made for the run")
+            raise ConfigError(f"{what}: only namespaced objects can be created for a run")
         obj = await client.create(resource, {**body, "apiVersion": resource.api_version, "metadata": metadata})
     except (KeyError, TypeError) as error:
-        raise ConfigError(f"{what}: an object needs apiVersion, kind and metadata.name") from error
+        raise ConfigError(f"{what}: apiVersion, kind and metadata.name are required") from error
     except (KindNotServedError, AlreadyExistsError, InvalidError, BadRequestError) as error:
         raise ConfigError(f"{what}: {error}") from error
     return resource, obj.key
 
 
-async def _clean_up(rig: Rig, client: Client, made: list[tuple[Resource, Key]], namespace: str | None) -> None:
-    """Remove what was made; what cannot be removed is logged, for the outcome does not depend on it."""
+async def _clean_up(harness: Harness, client: Client, made: list[tuple[Resource, Key]], namespace: str | None) -> None:
+    """Remove all objects of the run; a failure is only logged, because the result does not depend on it."""
     try:
         async with asyncio.timeout(_CLEAN_UP):
-            for key in rig.recorder.records:
-                await rig.release(key)
-                await rig.delete(key)
+            for key in harness.recorder.records:
+                await harness.remove_finalizer(key)
+                await harness.delete(key)
             for resource, key in made:
                 await _remove(client, resource, key)
             if namespace is not None:
                 await _remove(client, _NAMESPACES, Key("", namespace))
     except (ApiError, FivespotError, TimeoutError) as error:
-        _log.warning("not everything was removed", namespace=rig.namespace, error=str(error) or type(error).__name__)
+        _log.warning(
+            "some objects of the run were not removed",
+            namespace=harness.namespace,
+            error=str(error) or type(error).__name__,
+        )
 
 
 async def _remove(client: Client, resource: Resource, key: Key) -> None:

@@ -1,4 +1,4 @@
-"""``fivespot conformance``: what it makes of its command line, without a server."""
+"""``fivespot conformance``: its command line, without a server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fivespot.testing.conformance import RuleResult as Found
 
 
 class Connected:
-    """A server that nothing is asked of."""
+    """A connection that is not used."""
 
     client = None
 
@@ -32,7 +32,7 @@ class Connected:
 
 
 class Ran:
-    """What the kit was called with, and what it finds."""
+    """Stands in for the kit: records its arguments and returns one outcome for every rule."""
 
     def __init__(self, outcome: RuleOutcome) -> None:
         self.outcome = outcome
@@ -65,7 +65,7 @@ def spec(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_kinds_that_come_with_fivespot_need_no_specs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shipped_kinds_need_no_specs(monkeypatch: pytest.MonkeyPatch) -> None:
     ran, result = invoke(monkeypatch, "--kind", "TimeBasedSpotSchedule", "--restart-command", "true")
     assert result.exit_code == 0, result.output
     assert ran.subject is not None
@@ -82,7 +82,7 @@ def test_an_empty_spec_is_a_spec(monkeypatch: pytest.MonkeyPatch, spec: Path) ->
     assert ran.options["skip"] == ("steady",)
 
 
-def test_a_failure_is_exit_code_1_and_in_every_output(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_failure_has_exit_code_1_and_is_in_every_output(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     junit = tmp_path / "junit.xml"
     arguments = ("--kind", "ManualSchedule", "-o", "json", "--junit", str(junit))
     _, result = invoke(monkeypatch, *arguments, outcome=RuleOutcome.FAILED)
@@ -94,14 +94,16 @@ def test_a_failure_is_exit_code_1_and_in_every_output(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "--kind: the provider's kind is needed"),
-        (["--kind", "OfficeHours"], "a spec of OfficeHours that is active is needed"),
-        (["--kind", "OfficeHours", "--spec-active", "SPEC"], "OfficeHours: a spec that is inactive is needed"),
+        ([], "--kind or --provider is required"),
+        (["--kind", "OfficeHours"], "a spec of OfficeHours that is active is required"),
+        (["--kind", "OfficeHours", "--spec-active", "SPEC"], "OfficeHours: a spec that is inactive is required"),
         (["--kind", "OfficeHours", "--spec-active", "nowhere.yaml"], "nowhere.yaml: No such file"),
         (["--kind", "OfficeHours", "-f", "SPEC"], "there is no OfficeHours named active"),
     ],
 )
-def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, spec: Path, arguments: list[str], words: str) -> None:
+def test_a_missing_argument_is_named(
+    monkeypatch: pytest.MonkeyPatch, spec: Path, arguments: list[str], words: str
+) -> None:
     _, result = invoke(monkeypatch, *(str(spec) if word == "SPEC" else word for word in arguments))
     assert isinstance(result.exception, ConfigError)
     assert words in str(result.exception)
@@ -114,13 +116,13 @@ def test_the_rules_are_listed_without_a_server(monkeypatch: pytest.MonkeyPatch) 
         assert f"{rule.id} ({rule.contract}): {rule.title}" in result.output
 
 
-async def test_a_command_gets_what_it_is_to_flip(tmp_path: Path) -> None:
+async def test_a_flip_command_gets_the_schedule_in_its_environment(tmp_path: Path) -> None:
     target = tmp_path / "said"
     words = '"$SCHEDULE_NAMESPACE/$SCHEDULE_NAME $SCHEDULE_ACTIVE"'
     await Command("--flip-command", f"echo {words} > {target}").flip("prod", "hours", True)
     assert target.read_text() == "prod/hours true\n"
 
 
-async def test_a_command_that_fails_is_told_with_its_words() -> None:
-    with pytest.raises(ConfigError, match="--restart-command: it ended with 3: no such deployment"):
+async def test_a_failed_command_is_reported_with_its_output() -> None:
+    with pytest.raises(ConfigError, match="--restart-command: exited with 3: no such deployment"):
         await Command("--restart-command", "echo no such deployment; exit 3").restart()

@@ -1,4 +1,4 @@
-"""What is wrong in a record, judged without a server."""
+"""Violations found in the history of an object, without a server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def good(active: bool = True, since: float = 0, generation: int = 1, **more: Any
 
 
 class Life:
-    """Builds the record of one object."""
+    """Builds the history of one object."""
 
     def __init__(self, expected: bool | None = True) -> None:
         self.record = ObjectHistory(KEY)
@@ -72,32 +72,32 @@ class Life:
             self.record.ours.add(version)
 
 
-Judge = Callable[[ObjectHistory], Iterator[str]]
+HistoryCheck = Callable[[ObjectHistory], Iterator[str]]
 
-ALL: list[Judge] = [
-    invariants.active_is_in_every_write,
-    invariants.begins_with_a_verdict,
-    invariants.conditions_have_their_shape,
-    invariants.flips_once,
-    invariants.is_honest_about_what_comes,
-    invariants.leaves_the_spec_alone,
-    invariants.moves_times_on_flips_only,
-    invariants.observes_truly,
-    invariants.texts_are_short,
-    invariants.writes_rfc3339,
+ALL: list[HistoryCheck] = [
+    invariants.active_in_every_write,
+    invariants.first_write,
+    invariants.condition_shape,
+    invariants.flip_once,
+    invariants.next_transition,
+    invariants.spec_untouched,
+    invariants.transition_time,
+    invariants.observed_generation,
+    invariants.texts,
+    invariants.timestamps,
 ]
 
-KEPT: dict[str, Life] = {
+CONFORMING: dict[str, Life] = {
     "a verdict": Life().write(good()),
     "a flip": Life().write(good()).edit(False).write(good(False, 6, 2)),
     "both ways": Life().write(good()).edit(False).write(good(False, 6, 2)).edit(True).write(good(True, 12, 3)),
-    "a broken spec that holds": Life()
+    "an invalid spec that holds the verdict": Life()
     .write(good())
     .edit(None)
     .write({**good(generation=2), "conditions": [ready("False", 6)]})
     .edit(True)
     .write({**good(generation=3), "conditions": [ready("True", 12)]}),
-    "a broken spec from the start": Life(None).write({"active": False, "conditions": [ready("False")]}),
+    "an invalid spec from the start": Life(None).write({"active": False, "conditions": [ready("False")]}),
     "no conditions": Life().write({"active": True}),
     "two flips in one second": Life().write(good()).edit(False, 0.1).write(good(False, 0, 2), 0.1),
     "another writer's condition": Life().write(
@@ -112,118 +112,118 @@ KEPT: dict[str, Life] = {
 }
 
 
-@pytest.mark.parametrize("name", KEPT)
-def test_what_keeps_the_rules_is_not_blamed(name: str) -> None:
-    assert [problem for judge in ALL for problem in judge(KEPT[name].record)] == []
+@pytest.mark.parametrize("name", CONFORMING)
+def test_conforming_histories_have_no_violations(name: str) -> None:
+    assert [problem for check in ALL for problem in check(CONFORMING[name].record)] == []
 
 
-BROKEN: list[tuple[Judge, Life, str]] = [
-    (invariants.active_is_in_every_write, Life().write({"conditions": [ready()]}), "without a boolean active"),
-    (invariants.active_is_in_every_write, Life().write({"active": "true"}), '"true"'),
-    (invariants.begins_with_a_verdict, Life().write({"observedGeneration": 1}), "holds no verdict"),
-    (invariants.begins_with_a_verdict, Life().write({"active": False}).write(good()), "active false, which it is not"),
-    (invariants.begins_with_a_verdict, Life(False).write({"active": True}), "active true, which it is not"),
+VIOLATIONS: list[tuple[HistoryCheck, Life, str]] = [
+    (invariants.active_in_every_write, Life().write({"conditions": [ready()]}), "without a boolean active"),
+    (invariants.active_in_every_write, Life().write({"active": "true"}), '"true"'),
+    (invariants.first_write, Life().write({"observedGeneration": 1}), "holds no verdict"),
+    (invariants.first_write, Life().write({"active": False}).write(good()), "active false, which does not follow"),
+    (invariants.first_write, Life(False).write({"active": True}), "active true, which does not follow"),
     (
-        invariants.flips_once,
+        invariants.flip_once,
         Life().write(good()).write(good(False)).write(good()),
-        "active went from true to false although nothing",
+        "active went from true to false although neither",
     ),
     (
-        invariants.flips_once,
+        invariants.flip_once,
         Life().write(good()).edit(False).write(good(False)).write(good()).write(good(False)),
         "more than once",
     ),
     (
-        invariants.moves_times_on_flips_only,
+        invariants.transition_time,
         Life().write(good()).write(good(since=4)),
-        f"moved from {text(0)} to {text(4)} while active stayed true",
+        f"changed from {text(0)} to {text(4)} while active stayed true",
     ),
     (
-        invariants.moves_times_on_flips_only,
+        invariants.transition_time,
         Life().write(good()).edit(False).write(good(False)),
         f"stayed {text(0)} although active became false",
     ),
     (
-        invariants.moves_times_on_flips_only,
+        invariants.transition_time,
         Life().write(good()).write({**good(), "conditions": [ready(since=3)]}),
-        "the lastTransitionTime of Ready moved",
+        "the lastTransitionTime of Ready changed",
     ),
     (
-        invariants.moves_times_on_flips_only,
+        invariants.transition_time,
         Life().write(good()).edit(None).write({**good(), "conditions": [ready("False")]}),
         'although Ready became "False"',
     ),
-    (invariants.observes_truly, Life().write(good(generation=2)), "ahead of metadata.generation 1"),
-    (invariants.observes_truly, Life().write(good()).edit(False).write(good(False, 6, 1)), "stays 1"),
+    (invariants.observed_generation, Life().write(good(generation=2)), "ahead of metadata.generation 1"),
+    (invariants.observed_generation, Life().write(good()).edit(False).write(good(False, 6, 1)), "stays 1"),
     (
-        invariants.observes_truly,
+        invariants.observed_generation,
         Life().write(good()).edit(False).write(good(True, 0, 2)),
-        "the verdict of the one before",
+        "the verdict is that of the generation before",
     ),
-    (invariants.observes_truly, Life().write(good(observedGeneration="1")), 'observedGeneration is "1"'),
-    (invariants.is_honest_about_what_comes, Life().write(good(nextTransitionTime=text(-60))), "which is past"),
+    (invariants.observed_generation, Life().write(good(observedGeneration="1")), 'observedGeneration is "1"'),
+    (invariants.next_transition, Life().write(good(nextTransitionTime=text(-60))), "which is past"),
     (
-        invariants.is_honest_about_what_comes,
+        invariants.next_transition,
         Life().write(good(nextTransitionTime=text(600))).write(good(False, 2)),
-        f"and {text(600)} was announced",
+        f"although {text(600)} was announced",
     ),
-    (invariants.conditions_have_their_shape, Life().write(good(conditions={"Ready": "True"})), "is no list"),
-    (invariants.conditions_have_their_shape, Life().write(good(conditions=[ready(), "Ready"])), "that is no condition"),
+    (invariants.condition_shape, Life().write(good(conditions={"Ready": "True"})), "is not a list"),
+    (invariants.condition_shape, Life().write(good(conditions=[ready(), "Ready"])), "is not a condition"),
     (
-        invariants.conditions_have_their_shape,
+        invariants.condition_shape,
         Life().write(good(conditions=[ready(), ready()])),
         "more than one condition",
     ),
-    (invariants.conditions_have_their_shape, Life().write(good(conditions=[ready("Yes")])), 'the status "Yes"'),
-    (invariants.conditions_have_their_shape, Life().write(good(conditions=[{"status": "True"}])), "without a type"),
+    (invariants.condition_shape, Life().write(good(conditions=[ready("Yes")])), 'the status "Yes"'),
+    (invariants.condition_shape, Life().write(good(conditions=[{"status": "True"}])), "without a type"),
     (
-        invariants.conditions_have_their_shape,
+        invariants.condition_shape,
         Life().write(good(conditions=[ready(reason="window open")])),
-        "which is no single word",
+        "which is not one CamelCase word",
     ),
-    (invariants.texts_are_short, Life().write(good(conditions=[ready(message="é" * 600)])), "has 1200 bytes"),
-    (invariants.texts_are_short, Life().write(good(conditions=[ready(message="a\x1b[1mb")])), "control characters"),
-    (invariants.writes_rfc3339, Life().write(good(lastTransitionTime=1801375200)), "lastTransitionTime is 1801375200"),
-    (invariants.writes_rfc3339, Life().write(good(nextTransitionTime="2027-01-31T06:00:00")), "nextTransitionTime is"),
-    (invariants.writes_rfc3339, Life().write(good(nextTransitionTime="2027-02-31T06:00:00Z")), "nextTransitionTime is"),
+    (invariants.texts, Life().write(good(conditions=[ready(message="é" * 600)])), "has 1200 bytes"),
+    (invariants.texts, Life().write(good(conditions=[ready(message="a\x1b[1mb")])), "control characters"),
+    (invariants.timestamps, Life().write(good(lastTransitionTime=1801375200)), "lastTransitionTime is 1801375200"),
+    (invariants.timestamps, Life().write(good(nextTransitionTime="2027-01-31T06:00:00")), "nextTransitionTime is"),
+    (invariants.timestamps, Life().write(good(nextTransitionTime="2027-02-31T06:00:00Z")), "nextTransitionTime is"),
     (
-        invariants.writes_rfc3339,
+        invariants.timestamps,
         Life().write(good(conditions=[ready(lastTransitionTime="yesterday")])),
         "conditions[0].lastTransitionTime",
     ),
-    (invariants.leaves_the_spec_alone, Life().write(good()).change_spec({"open": 2}), "spec was changed"),
-    (invariants.leaves_the_spec_alone, Life().write(good(), labels={"a": "b"}), "metadata.labels was changed"),
+    (invariants.spec_untouched, Life().write(good()).change_spec({"open": 2}), "spec was changed"),
+    (invariants.spec_untouched, Life().write(good(), labels={"a": "b"}), "metadata.labels was changed"),
 ]
 
 
-@pytest.mark.parametrize(("judge", "life", "words"), BROKEN, ids=range(len(BROKEN)))
-def test_what_breaks_a_rule_is_told(judge: Judge, life: Life, words: str) -> None:
-    assert any(words in problem for problem in judge(life.record)), list(judge(life.record))
+@pytest.mark.parametrize(("check", "life", "words"), VIOLATIONS, ids=range(len(VIOLATIONS)))
+def test_violations_are_described(check: HistoryCheck, life: Life, words: str) -> None:
+    assert any(words in problem for problem in check(life.record)), list(check(life.record))
 
 
-@pytest.mark.parametrize("judge", ALL)
-def test_garbage_of_any_kind_makes_no_judge_raise(judge: Judge) -> None:
+@pytest.mark.parametrize("check", ALL)
+def test_no_check_raises_on_garbage(check: HistoryCheck) -> None:
     values: list[Any] = [None, 1, "x", [], {}, [1], {"a": 1}, True]
     for value in values:
         life = Life().write(value).write(good())
         for field in ("active", "conditions", "observedGeneration", "lastTransitionTime", "nextTransitionTime"):
             life.write({**good(), field: value}).write({field: value})
         life.write(good(conditions=[{"type": value, "status": value, "message": value, "reason": value}]))
-        list(judge(life.record))
+        list(check(life.record))
 
 
-def test_the_kits_own_writes_are_nobodys() -> None:
+def test_the_kits_own_writes_are_ignored() -> None:
     life = Life().write(good())
     life.record.ours.add(2)
     assert list(life.record.writes()) == []
 
 
-def test_an_object_of_the_same_name_is_another_one() -> None:
+def test_an_object_of_the_same_name_with_another_uid_is_another_object() -> None:
     life = Life().write(good(), uid="b")
     assert list(life.record.writes()) == []
 
 
-def test_the_writer_is_the_last_one_of_the_status_but_not_the_kit() -> None:
+def test_the_writer_is_the_last_status_writer_other_than_the_kit() -> None:
     fields = [
         {"manager": "old", "subresource": "status", "time": text(1)},
         {"manager": "new", "subresource": "status", "time": text(2)},

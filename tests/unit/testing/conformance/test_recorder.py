@@ -1,4 +1,4 @@
-"""What a recording keeps, and what it does when the watch ends."""
+"""The recorder: objects that it keeps, and the end of its watch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def event(version: int, *, name: str = KEY.name, kind: Any = "MODIFIED", **statu
 
 
 class Watch:
-    """Events, and then an end."""
+    """A watch of given events that ends as told."""
 
     def __init__(self, *steps: WatchEvent | WatchEnd) -> None:
         self._steps = list(steps)
@@ -46,7 +46,7 @@ class Watch:
 
 
 class Client:
-    """Answers with one watch after the other, and remembers from where they were asked."""
+    """Returns one watch after the other, and records the versions that they start from."""
 
     def __init__(self, *watches: Watch) -> None:
         self._watches = list(watches)
@@ -65,7 +65,7 @@ def recorder(client: Client) -> Recorder:
 
 
 @pytest.mark.looptime
-async def test_what_is_registered_is_kept_and_a_watch_that_ends_goes_on_where_it_was() -> None:
+async def test_registered_objects_are_recorded_and_an_ended_watch_resumes_at_its_version() -> None:
     first = Watch(event(8, kind="ADDED"), event(9, name="other"), event(10, kind="BOOKMARK"), WatchEnd.CLEAN)
     client = Client(first, Watch(event(11, active=True)))
     found = recorder(client)
@@ -81,7 +81,7 @@ async def test_what_is_registered_is_kept_and_a_watch_that_ends_goes_on_where_it
 
 
 @pytest.mark.looptime
-async def test_waiting_ends_by_itself() -> None:
+async def test_waiting_ends_at_its_limit() -> None:
     found = recorder(Client(Watch(event(8))))
     found.register(KEY)
     task = asyncio.create_task(found.run())
@@ -93,6 +93,6 @@ async def test_waiting_ends_by_itself() -> None:
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("end", [WatchEnd.EXPIRED, WatchEnd.GARBAGE, WatchEnd.REFUSED])
-async def test_a_recording_with_a_gap_is_no_recording(end: WatchEnd) -> None:
+async def test_a_lost_watch_ends_the_recording(end: WatchEnd) -> None:
     with pytest.raises(RecordingLostError, match=f"officehours.*was lost: ended: {end.value}"):
         await recorder(Client(Watch(end))).run()

@@ -1,4 +1,4 @@
-"""Rules, results and files of the kit as values."""
+"""Rules, reports and sample files of the conformance kit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def report(*, failed: bool = True) -> ConformanceReport:
     return ConformanceReport("OfficeHours", results, 12.34)
 
 
-def test_rules_are_told_apart_and_each_says_what_to_do() -> None:
+def test_rules_have_unique_ids_and_a_fix() -> None:
     assert len(BY_ID) == len(RULES)
     for rule in RULES:
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.id)
@@ -48,28 +48,28 @@ def test_rules_are_told_apart_and_each_says_what_to_do() -> None:
         assert not rule.title.endswith(".")
 
 
-def test_rules_come_from_rows_of_the_contract() -> None:
+def test_rules_name_rows_of_the_contract() -> None:
     rows = (ROOT / "docs" / "contract.md").read_text()
     for rule in RULES:
         for row in rule.contract.split(", "):
             assert row == "API conventions" or re.search(rf"\b{re.escape(row)}\b", rows), rule.id
 
 
-def test_the_page_states_the_rules_as_they_are() -> None:
+def test_the_page_lists_the_rules() -> None:
     page = (ROOT / "docs" / "conformance.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| `") and line.count("|") == 5]
     marks = {rule.id: "" if rule.required else " *should*" for rule in RULES}
     assert rows == [f"| `{rule.id}`{marks[rule.id]} | {rule.contract} | {rule.title} | {rule.fix} |" for rule in RULES]
 
 
-def test_a_message_names_the_rule_what_was_seen_and_what_to_do() -> None:
+def test_a_message_names_the_rule_the_observation_and_the_fix() -> None:
     message = report()["steady"].message
-    assert message.startswith("rule steady (C9): While nothing changes nothing is written")
+    assert message.startswith("rule steady (C9): Nothing is written while nothing changes")
     assert "12 writes" in message
     assert BY_ID["steady"].fix in message
 
 
-def test_warnings_and_what_was_not_judged_do_not_count() -> None:
+def test_warnings_and_skipped_rules_do_not_count() -> None:
     assert report(failed=False).passed
     assert not report().passed
     with pytest.raises(KeyError):
@@ -101,12 +101,12 @@ def test_as_junit() -> None:
     assert [case.get("name") for case in failed] == ["steady"]
 
 
-def test_every_provider_that_comes_with_fivespot_has_samples() -> None:
+def test_every_shipped_provider_has_samples() -> None:
     assert {name for name in CONTROLLERS if name != "scheduledmachine"} <= {kind.lower() for kind in SHIPPED}
 
 
-def test_a_subject_says_how_it_becomes_inactive() -> None:
-    with pytest.raises(ConfigError, match="a spec that is inactive is needed"):
+def test_a_subject_needs_a_way_to_become_inactive() -> None:
+    with pytest.raises(ConfigError, match="a spec that is inactive is required"):
         Subject(kind="OfficeHours", active={})
 
 
@@ -128,13 +128,13 @@ metadata: {name: holidays}
 """
 
 
-def test_a_file_holds_a_document_for_each_state_and_what_they_need() -> None:
+def test_a_file_holds_a_document_for_each_state_and_prerequisites() -> None:
     samples = read_samples(MANIFESTS, source="all.yaml", kind="OfficeHours")
     assert (samples.active, samples.inactive, samples.invalid) == ({}, {"closed": True}, None)
     assert [body["kind"] for body in samples.prerequisites] == ["ConfigMap"]
 
 
-def test_a_spec_is_read_from_a_manifest_or_by_itself() -> None:
+def test_a_spec_is_read_from_a_manifest_or_bare() -> None:
     assert read_spec("kind: OfficeHours\nspec: {a: 1}", source="f", kind="OfficeHours") == {"a": 1}
     assert read_spec("a: 1", source="f", kind="OfficeHours") == {"a": 1}
     assert read_spec("{}", source="f", kind="OfficeHours") == {}
@@ -143,15 +143,15 @@ def test_a_spec_is_read_from_a_manifest_or_by_itself() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a: 1\n---\nb: 1", "f: one document is needed, there are 2"),
-        ("", "there are 0"),
-        ("- a", "f: a document is no mapping"),
+        ("a: 1\n---\nb: 1", "f: one document is required, found 2"),
+        ("", "found 0"),
+        ("- a", "f: a document is not a mapping"),
         ("a: [", "f: not valid YAML in line 1"),
-        ("kind: Pod\nspec: {}", "an object of the kind OfficeHours is needed, this is a Pod"),
+        ("kind: Pod\nspec: {}", "the object has kind Pod, not OfficeHours"),
         ("kind: OfficeHours", "OfficeHours has no spec"),
     ],
 )
-def test_what_is_wrong_with_a_spec_file_is_said(text: str, words: str) -> None:
+def test_an_unusable_spec_file_is_refused(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(words)):
         read_spec(text, source="f", kind="OfficeHours")
 
@@ -163,6 +163,6 @@ def test_what_is_wrong_with_a_spec_file_is_said(text: str, words: str) -> None:
         ("kind: OfficeHours\nmetadata: {name: mine}\nspec: {}", "there is no OfficeHours named active, inactive or in"),
     ],
 )
-def test_what_is_wrong_with_a_file_of_samples_is_said(text: str, words: str) -> None:
+def test_an_unusable_sample_file_is_refused(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(words)):
         read_samples(text, source="f", kind="OfficeHours")
