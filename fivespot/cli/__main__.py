@@ -1,4 +1,4 @@
-"""`python -m fivespot.cli`: the same as the command `fivespot`."""
+"""Entry point of ``python -m fivespot.cli``, the same as the command ``fivespot``."""
 
 from fivespot.cli import main
 

@@ -1,4 +1,4 @@
-"""``fivespot apiserver``: the embedded API server alone, for kubectl and for programs under development."""
+"""``fivespot apiserver``: the embedded API server on its own, for kubectl and for programs under development."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["apiserver"]
 
-_TOKEN: Final = "anyone"  # noqa: S105 - it opens nothing
-"""Everybody is let in; without one, clients complain that they have no credentials."""
+_TOKEN: Final = "anyone"  # noqa: S105 - it grants nothing
+"""Accepted like any other token; without one, clients complain about missing credentials."""
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -28,17 +28,17 @@ _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     "--kubeconfig",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write a kubeconfig here, and remove it at the end. By default none is written.",
+    help="Write a kubeconfig to this file and remove it at the end; default none.",
 )
 @click.option("--crds", "with_crds", is_flag=True, help="Install fivespot's own CustomResourceDefinitions.")
 def apiserver(port: int, kubeconfig: Path | None, with_crds: bool) -> None:
     """Serve the Kubernetes API from memory on 127.0.0.1, until Ctrl-C.
 
-    Everything is gone when it ends. There is no authentication and no authorization: whoever reaches the port may do
-    everything. What it has of Kubernetes, and what not, is in docs/apiserver.md.
+    All objects are lost when it ends. There is no authentication and no authorization: every process on this computer
+    may do everything. docs/apiserver.md lists the supported parts of the API.
     """
     if kubeconfig is not None and kubeconfig.exists():
-        raise ConfigError(f"--kubeconfig {kubeconfig}: the file exists and is left alone")
+        raise ConfigError(f"--kubeconfig {kubeconfig}: the file exists and is not overwritten")
     try:
         with contextlib.suppress(KeyboardInterrupt):
             asyncio.run(_serve(port, kubeconfig, with_crds=with_crds))

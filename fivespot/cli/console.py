@@ -1,4 +1,4 @@
-"""What a terminal can show."""
+"""Capabilities of the terminal: colours and characters."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ __all__ = ["colours", "shows"]
 
 
 def colours() -> bool | None:
-    """Whether to write colours, for click's ``color``: None lets it look for a terminal.
-
-    ``NO_COLOR`` set to anything turns them off, as its users have agreed.
-    """
+    """The value for click's ``color``: False if ``NO_COLOR`` is set, else None, which lets click detect a terminal."""
     return False if os.environ.get("NO_COLOR") else None
 
 
 def shows(stream: TextIO, text: str) -> bool:
-    """Whether the stream's encoding has these characters."""
+    """Whether the stream's encoding can represent the text."""
     try:
         text.encode(stream.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):

@@ -1,8 +1,9 @@
-"""``fivespot manager``: flags and variables of the command."""
+"""``fivespot manager``: its flags and environment variables."""
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from typing import Any, Literal
 
 import click
 
@@ -14,53 +15,62 @@ _PORT = click.IntRange(0, 65535)
 _SECONDS = click.FloatRange(min=0, min_open=True)
 
 
+def _stderr_is_terminal() -> bool:
+    return sys.stderr.isatty()
+
+
+def _log_format() -> Literal["json", "text"]:
+    return "text" if _stderr_is_terminal() else "json"
+
+
 @click.command(context_settings={"show_default": True})
 @click.option(
     "--controllers",
     multiple=True,
     metavar="KIND,...",
-    help="Kinds to reconcile, lower case; default all, or none where a --provider is given.",
+    help="Kinds to reconcile, in lower case; default all, or none with --provider.",
 )
 @click.option(
     "--provider",
     multiple=True,
     metavar="MODULE:OBJECT",
-    help="A provider of one's own, such as my_package:WEEKS; may be given several times.",
+    help="A provider of your own, such as my_package:WEEKS; may be given several times.",
 )
-@click.option("--namespaces", multiple=True, metavar="NAME,...", help="Namespaces to work in; default all.")
+@click.option("--namespaces", multiple=True, metavar="NAME,...", help="Namespaces to watch; default all.")
 @click.option("--kubeconfig", metavar="FILE", help="Default: in-cluster credentials, or KUBECONFIG.")
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig; default its current one.")
-@click.option("--dry-run", is_flag=True, help="Decide everything and write nothing; see the log and /debug/plans.")
+@click.option("--dry-run", is_flag=True, help="Compute all decisions and write nothing; see the log and /debug/plans.")
 @click.option(
     "--max-deletions-per-minute",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Brake on deletions of machines by schedule; default none.",
+    help="Limit on deletions of machines by schedule; default none.",
 )
 @click.option(
     "--force-finalizer-on-timeout",
     is_flag=True,
     envvar="FORCE_FINALIZER_ON_TIMEOUT",
-    help="Let a deleted ScheduledMachine go even if its machine could not be removed in time.",
+    help="Remove the finalizer of a deleted ScheduledMachine even if its machine was not removed in time.",
 )
 @click.option("--bind-address", metavar="IP", help="Default: 0.0.0.0 in a cluster, else 127.0.0.1.")
-@click.option("--metrics-port", type=_PORT, envvar="METRICS_PORT", default=8080, help="0 takes a free one and logs it.")
-@click.option("--health-port", type=_PORT, envvar="HEALTH_PORT", default=8081, help="0 takes a free one and logs it.")
-@click.option("-v", "--verbose", count=True, show_default=False, help="Log for debugging.")
+@click.option("--metrics-port", type=_PORT, envvar="METRICS_PORT", default=8080, help="0 chooses a free port.")
+@click.option("--health-port", type=_PORT, envvar="HEALTH_PORT", default=8081, help="0 chooses a free port.")
+@click.option("-v", "--verbose", count=True, show_default=False, help="Log debug messages.")
 @click.option(
     "--log-format",
     type=click.Choice(["json", "text"], case_sensitive=False),
     envvar=["LOG_FORMAT", "RUST_LOG_FORMAT"],
-    default="json",
+    default=_log_format,
+    show_default="text on a terminal, else json",
 )
 @click.option(
     "--enable-leader-election",
     "leader_election",
     is_flag=True,
     envvar="ENABLE_LEADER_ELECTION",
-    help="Work only while holding a Lease, so that replicas can stand by.",
+    help="Reconcile only while holding a Lease, so that replicas can stand by.",
 )
-@click.option("--lease-name", envvar="LEASE_NAME", metavar="NAME", help="Default follows from --controllers.")
+@click.option("--lease-name", envvar="LEASE_NAME", metavar="NAME", help="Default derived from --controllers.")
 @click.option("--lease-namespace", envvar="POD_NAMESPACE", default="5spot-system", metavar="NAME")
 @click.option("--lease-duration-secs", "lease_duration", type=_SECONDS, envvar="LEASE_DURATION_SECONDS", default=15)
 @click.option(
@@ -83,8 +93,8 @@ def manager(**given: Any) -> None:
 
     Stops on SIGTERM or SIGINT within 30 seconds; a second signal ends the process at once.
     """
-    chosen = ManagerOptions.parse(given)
+    options = ManagerOptions.parse(given)
 
     from .process import run_process  # noqa: PLC0415 - the help must not import the runtime
 
-    run_process(chosen)
+    run_process(options)

@@ -1,4 +1,4 @@
-"""The process around a manager: event loop, signals, connection, and the parts put together."""
+"""The process of ``fivespot manager``: event loop, signals, connection, and assembly of the manager."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ _log = structlog.get_logger(__name__)
 
 
 def run_process(options: ManagerOptions) -> None:
-    """Run until a signal arrives or something fails.
+    """Run until a signal arrives or an error ends the manager.
 
-    :raises FivespotError: why it cannot go on, in one line.
+    :raises FivespotError: the error, as one line.
     """
     configure(options.log_format, options.verbose)
     with asyncio.Runner(loop_factory=_loop_factory(options.event_loop)) as runner:
         try:
             runner.run(_main(options))
         except StopError as error:
-            # What did not stop would keep the loop from closing, and the interpreter from ending.
+            # A task that did not stop would keep the loop from closing and the interpreter from exiting.
             code = complain(error)
             sys.stderr.flush()
             os._exit(code)
@@ -79,7 +79,7 @@ async def _main(options: ManagerOptions) -> None:
         tracer = tracer_from(os.environ)
         manager = assemble(options, connection, clock=clock, rng=rng, offload=offload, tracer=tracer)
         if not connection.in_cluster:
-            # In a cluster the manager waits for its server instead, and says so in /readyz.
+            # In a cluster the manager waits for its API server instead, and reports that in /readyz.
             await connection.check()
         _log.info(
             "starting",
@@ -106,7 +106,7 @@ def assemble(
     watch_limits: Limits = WATCH_LIMITS,
     tracer: Tracer = NULL_TRACER,
 ) -> Manager:
-    """Put a manager together from its command line and a connection."""
+    """Assemble a manager from its options and a connection."""
     settings = ManagerSettings(
         serving=ServingSettings(
             bind_address=options.bind_address or ("0.0.0.0" if connection.in_cluster else "127.0.0.1"),  # noqa: S104
@@ -158,7 +158,7 @@ def controller_factory(name: str, options: ManagerOptions) -> ControllerFactory:
 
 
 def _election(options: ManagerOptions, rng: Random) -> ElectionSettings | None:
-    """The Lease to stand for. A dry run writes nothing, not even a Lease, and works next to whoever holds it."""
+    """The Lease to compete for. A dry run writes nothing, not even a Lease, and runs beside the leader."""
     try:
         timings = ElectionTimings(options.lease_duration, options.lease_renew_deadline, options.lease_retry_period)
     except ValueError as error:
@@ -167,7 +167,7 @@ def _election(options: ManagerOptions, rng: Random) -> ElectionSettings | None:
         ) from error
     if not options.leader_election or options.dry_run:
         return None
-    # Outside a pod nothing promises that the host's name is ours alone.
+    # Outside a pod the host name may not be unique.
     identity = options.pod_name or f"{socket.gethostname()}_{int(rng.random() * 2**48):012x}"
     return ElectionSettings(
         namespace=options.lease_namespace,

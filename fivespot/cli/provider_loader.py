@@ -1,4 +1,4 @@
-"""Finds the providers that ``--provider`` names."""
+"""Load the providers that ``--provider`` names."""
 
 from __future__ import annotations
 
@@ -23,24 +23,27 @@ _FORM = "write it as package.module:Object, or package.module:One,Another"
 
 
 def load_providers(texts: Sequence[str]) -> Providers:
-    """The providers that the texts name, in their order. Their modules are imported, from the working directory too.
+    """Import the named providers, from the working directory too; returns them in order.
 
-    :raises ConfigError: a text is no such name, a module cannot be imported, or an object is no provider.
+    :raises ConfigError: a name is malformed, a module cannot be imported, or an object is not a provider.
     """
     if not texts:
         return ()
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
-        # The script's own folder is on the path, the one that it is started in is not.
+        # Python puts the folder of the script on the path, not the working directory.
         sys.path.insert(0, here)
-    # The same object named twice is a slip of the hand, not a conflict.
+    # The same object named twice is not a conflict.
     found = {id(provider): provider for text in texts for provider in _load(text)}
     refuse_duplicates(found.values())
     return tuple(found.values())
 
 
 def refuse_duplicates(providers: Iterable[Provider[Any]]) -> None:
-    """:raises ConfigError: two of them serve one kind, one resource, or one metric."""
+    """Check that all providers differ in kind, plural and metrics.
+
+    :raises ConfigError: two of them have the same.
+    """
     seen: dict[tuple[str, str], Provider[Any]] = {}
     for provider in providers:
         for what, name in (("kind", provider.name), ("plural", provider.plural), ("metrics", provider.metrics)):
@@ -68,11 +71,11 @@ def _module(text: str, name: str) -> ModuleType:
         return import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            remedy = "install the package, or start in the folder that it is in"
+            remedy = "install the package, or start in its folder"
             raise ConfigError(f"--provider {text}: there is no module {error.name}; {remedy}") from error
         raise ConfigError(f"--provider {text}: importing {name} failed: {error}") from error
     except Exception as error:
-        # A module is code, and may fail in any way while it is read.
+        # Importing runs the module's code, which may raise anything.
         raise ConfigError(f"--provider {text}: importing {name} failed: {type(error).__name__}: {error}") from error
 
 
@@ -89,11 +92,13 @@ def _providers(text: str, module: ModuleType, name: str) -> list[Provider[Any]]:
     for one in found:
         if not isinstance(one, Provider):
             hint = f"; did you mean {min(there)}?" if there else ""
-            raise ConfigError(f"--provider {text}: {name} is {_said(one)}, not a fivespot.providers.sdk.Provider{hint}")
+            raise ConfigError(
+                f"--provider {text}: {name} is {_describe(one)}, not a fivespot.providers.sdk.Provider{hint}"
+            )
     if not found:
         raise ConfigError(f"--provider {text}: {name} is empty")
     return found
 
 
-def _said(value: object) -> str:
+def _describe(value: object) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else f"of type {type(value).__name__}"

@@ -1,1 +1,1 @@
-"""`fivespot crds`: the definitions of kinds, and the rights of providers, as YAML."""
+"""``fivespot crds``: CustomResourceDefinitions, and the RBAC of providers, as YAML."""

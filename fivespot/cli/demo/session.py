@@ -107,7 +107,7 @@ async def _serve(stack: AsyncExitStack, cluster: EmbeddedCluster, options: DemoO
     """
     path = options.kubeconfig
     if path is not None and path.exists():
-        raise ConfigError(f"--kubeconfig {path}: the file exists and is left alone")
+        raise ConfigError(f"--kubeconfig {path}: the file exists and is not overwritten")
     if path is not None and not path.parent.is_dir():
         # A folder made for it would be left behind.
         raise ConfigError(f"--kubeconfig {path}: there is no such folder")

@@ -18,7 +18,7 @@ import pytest
 from consumer.bells import BELL
 from controlplane import ControlPlane
 from controlplane.audit import select
-from fivespot.cli.crds.definitions import render, render_rights
+from fivespot.cli.crds.definitions import render, render_rbac
 from fivespot.providers.registry import shipped_provider
 from fivespot.runtime.client import Client, connect
 from fivespot.runtime.clock import SystemClock, ThreadOffload, system_random
@@ -53,7 +53,7 @@ def plane(own_control_plane: Callable[..., ControlPlane]) -> ControlPlane:
     """A control plane of its own: rates are no fair thing to measure next to another manager."""
     plane = own_control_plane()
     install(plane)
-    for text in (*render([BELL]).values(), render_rights([BELL])):
+    for text in (*render([BELL]).values(), render_rbac([BELL])):
         plane.kubectl("apply", "--server-side", "-f", "-", stdin=text)
     return plane
 

@@ -38,5 +38,5 @@ def test_a_file_that_is_there_is_left_alone(tmp_path: Path) -> None:
     config.write_text("mine")
     result = CliRunner().invoke(cli, ["apiserver", "--kubeconfig", str(config)])
     assert result.exit_code != 0
-    assert "left alone" in str(result.exception)
+    assert "not overwritten" in str(result.exception)
     assert config.read_text() == "mine"

@@ -43,7 +43,7 @@ def parse(monkeypatch: pytest.MonkeyPatch, *arguments: str, **environment: str) 
     return seen[0]
 
 
-def test_the_defaults_are_those_that_people_know(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_defaults_match_5_spot(monkeypatch: pytest.MonkeyPatch) -> None:
     options = parse(monkeypatch)
     assert (options.metrics_port, options.health_port) == (8080, 8081)
     assert (options.lease_duration, options.lease_renew_deadline, options.lease_retry_period) == (15, 10, 2)
@@ -101,7 +101,7 @@ def test_two_free_ports_do_not_clash(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--kubeconfig", "/nowhere/kubeconfig"], "/nowhere/kubeconfig"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_code_2(
+def test_a_configuration_error_is_one_line_and_exit_code_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["fivespot", "manager", *arguments])
@@ -126,11 +126,11 @@ def test_a_mistake_is_one_line_and_exit_code_2(
         ["no-such-command"],
     ],
 )
-def test_what_click_refuses_exits_2_too(arguments: list[str]) -> None:
+def test_a_usage_error_exits_2_too(arguments: list[str]) -> None:
     assert CliRunner().invoke(cli, arguments).exit_code == 2
 
 
-def test_errors_of_several_lines_become_one_and_tell_configuration_from_failure(
+def test_errors_become_one_line_with_an_exit_code_by_type(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert complain(ConfigError("a\nb")) == 2
@@ -138,7 +138,7 @@ def test_errors_of_several_lines_become_one_and_tell_configuration_from_failure(
     assert capsys.readouterr().err == "fivespot: a b\nfivespot: StopError\n"
 
 
-def test_a_mistake_inside_task_groups_is_found(
+def test_an_error_inside_task_groups_is_unwrapped(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(options: ManagerOptions) -> None:
@@ -151,7 +151,7 @@ def test_a_mistake_inside_task_groups_is_found(
     assert (stop.value.code, capsys.readouterr().err) == (2, "fivespot: port 1 is taken\n")
 
 
-def test_versions_are_shown_with_the_release_of_the_zone_data() -> None:
+def test_the_version_includes_the_time_zone_data() -> None:
     shown = f"fivespot {__version__} (tzdata {TZDATA_RELEASE})\n"
     assert CliRunner().invoke(cli, ["--version"]).output == shown
     assert CliRunner().invoke(cli, ["version"]).output == shown
@@ -162,6 +162,35 @@ def test_every_command_exists_and_has_the_help_that_the_group_shows() -> None:
     for name in ("manager", "crds", "version"):
         assert name in group
         assert CliRunner().invoke(cli, [name, "--help"]).exit_code == 0
+
+
+@pytest.mark.parametrize(("typo", "name"), [("mannager", "manager"), ("timelime", "timeline"), ("demoo", "demo")])
+def test_a_mistyped_command_suggests_the_nearest_one(typo: str, name: str) -> None:
+    result = CliRunner().invoke(cli, [typo])
+    assert result.exit_code == 2
+    assert f"there is no command {typo!r}; did you mean {name!r}?" in result.output
+
+
+def test_an_unknown_command_that_resembles_none_gets_no_suggestion() -> None:
+    output = CliRunner().invoke(cli, ["xyzzy"]).output
+    assert "there is no command 'xyzzy'" in output
+    assert "did you mean" not in output
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_call_the_command(shell: str) -> None:
+    result = CliRunner().invoke(cli, ["completion", shell])
+    assert result.exit_code == 0
+    assert "_FIVESPOT_COMPLETE" in result.output
+
+
+@pytest.mark.parametrize(("terminal", "expected"), [(True, "text"), (False, "json")])
+def test_logs_are_text_on_a_terminal_and_json_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, expected: str
+) -> None:
+    monkeypatch.setattr("fivespot.cli.manager._stderr_is_terminal", lambda: terminal)
+    assert parse(monkeypatch).log_format == expected
+    assert parse(monkeypatch, "--log-format", "json").log_format == "json"
 
 
 def test_the_help_imports_neither_the_runtime_nor_kubernetes() -> None:
@@ -184,7 +213,7 @@ def test_crds_are_printed_or_written(tmp_path: Path) -> None:
     assert len(names) == printed.output.count("kind: CustomResourceDefinition")
 
 
-def test_a_folder_that_cannot_be_written_is_a_mistake(tmp_path: Path) -> None:
+def test_an_unwritable_directory_is_a_configuration_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(cli, ["crds", "-o", str(tmp_path / "file" / "x")])
     assert isinstance(result.exception, ConfigError)

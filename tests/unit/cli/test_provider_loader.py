@@ -68,7 +68,7 @@ def test_one_or_several_are_found_in_the_working_directory() -> None:
         (":TOGGLE", "write it as package.module:Object"),
         ("toggles.py:TOGGLE", "there is no module toggles.py"),
         ("./toggles:TOGGLE", "write it as package.module:Object"),
-        ("togles:TOGGLE", "there is no module togles; install the package, or start in the folder"),
+        ("togles:TOGGLE", "there is no module togles; install the package, or start in its folder"),
         ("toggles.more.here:TOGGLE", "there is no module toggles.more"),
         ("toggles.needy:TOGGLE", "importing toggles.needy failed: No module named 'a_library_that_is_not_there'"),
         ("toggles.broken:TOGGLE", "importing toggles.broken failed: ZeroDivisionError: division by zero"),
@@ -136,7 +136,7 @@ def test_the_definitions_and_rights_of_a_provider_are_printed(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--service-account", "toggler"], "'toggler' is no namespace/name"),
+        (["--service-account", "toggler"], "'toggler' is not NAMESPACE/NAME"),
         (["--rbac", "-o", "out"], "--rbac writes to standard output"),
         (["--provider", "nowhere:X"], "there is no module nowhere"),
     ],
