@@ -175,14 +175,14 @@ async def test_an_obstacle_to_the_run_is_reported_at_once(
             await check(connection, refused, namespace=namespace)
         with pytest.raises(ConfigError, match="there is no rule stady"):
             await check(connection, shipped, namespace=namespace, skip=["stady"])
-        with pytest.raises(ConfigError, match=r"ConfigMap settings: .*needs apiVersion"):
+        with pytest.raises(ConfigError, match=r"ConfigMap settings: apiVersion, kind"):
             await check(connection, unfinished, namespace=namespace)
         absent = await check(connection, nowhere, namespace=namespace)
     assert absent["kind-served"].outcome is RuleOutcome.FAILED
     assert "NowhereSchedule" in absent["kind-served"].seen
     assert len(absent.of(RuleOutcome.SKIPPED)) == len(RULES) - 1
     async with connected(own_user("nobody")) as connection:
-        with pytest.raises(ConfigError, match=r"a right is missing: .*nobody"):
+        with pytest.raises(ConfigError, match=r"a permission is missing: .*nobody"):
             await check(connection, shipped, namespace=namespace)
         with pytest.raises(ConfigError, match=r"definition of ManualSchedule cannot be installed: .*nobody"):
             await with_provider(

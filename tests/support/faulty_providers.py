@@ -243,6 +243,15 @@ class BoastfulToy(Toy):
         await super().write(key, obj, old, wanted)
 
 
+class UndatedToy(Toy):
+    """Writes verdicts without observedGeneration."""
+
+    rules, words = ("observed-generation-present",), "without observedGeneration"
+
+    def status(self, key: Key, spec: Spec, old: Json, obj: Object, now: datetime) -> Json:
+        return {k: v for k, v in super().status(key, spec, old, obj, now).items() if k != "observedGeneration"}
+
+
 class NostalgicToy(Toy):
     """Announces a change in the past."""
 

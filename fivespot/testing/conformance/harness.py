@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -88,10 +89,13 @@ class Harness:
             "spec": dict(spec),
         }
 
-    async def create(self, name: str, *, active: bool | None, spec: Spec | None = None) -> Key:
+    async def create(
+        self, name: str, *, active: bool | None, spec: Spec | None = None, ends: datetime | None = None
+    ) -> Key:
         """Create an object that is active, inactive, or (None) invalid.
 
         :param spec: instead of the subject's own.
+        :param ends: instant at which that spec changes its verdict by the clock.
         """
         key = Key(self.namespace, f"conformance-{name}-{self._suffix}")
         chosen = spec if spec is not None else self._spec(active)
@@ -100,7 +104,7 @@ class Harness:
             await self.subject.flip(self.namespace, key.name, active)
         obj = await self._client.create(self.resource, self.body(key.name, chosen))
         self._record_own(record, obj)
-        record.episodes.append(Episode(obj.head.version, obj.head.generation, active))
+        record.episodes.append(Episode(obj.head.version, obj.head.generation, active, ends))
         return key
 
     async def edit(self, key: Key, *, active: bool | None) -> None:
@@ -109,7 +113,7 @@ class Harness:
         if self.subject.flip is None or active is None:
             await self._replace(record, self._spec(active), active)
             return
-        broken = record.episodes[-1].expected is None
+        broken = record.episodes[-1].verdict is None
         if not broken:
             last = record.episodes[-1]
             record.episodes.append(Episode(max(self.version(key) + 1, last.since), last.generation, active))

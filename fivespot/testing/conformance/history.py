@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from fivespot.runtime.objects import Key
 
-__all__ = ["MANAGER", "Episode", "ObjectHistory", "Observation", "Write", "brief"]
+__all__ = ["CLOCK_SKEW", "MANAGER", "Episode", "ObjectHistory", "Observation", "Write", "brief"]
 
 MANAGER = "fivespot-conformance"
 """Field manager of the kit's own writes."""
 
 _BRIEF = 240
+CLOCK_SKEW = timedelta(seconds=5)
+"""Tolerated difference between the wall clocks of the provider and the kit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +98,18 @@ class Episode:
 
     :param since: resourceVersion from which it holds.
     :param generation: ``metadata.generation`` during it.
-    :param expected: the verdict that follows; None if the spec is invalid.
+    :param verdict: the verdict that follows; None if the spec is invalid.
+    :param ends: instant at which the verdict changes by the clock; None if it does not during a run.
     """
 
     since: int
     generation: int
-    expected: bool | None
+    verdict: bool | None
+    ends: datetime | None = None
+
+    def expected(self, seen: Observation) -> bool | None:
+        """The verdict that follows in a state of this episode; None if the spec is invalid or the clock decides."""
+        return self.verdict if self.ends is None or seen.wall < self.ends - CLOCK_SKEW else None
 
 
 @dataclass(slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from .harness import Harness, InconclusiveError, ViolationError
-from .history import ObjectHistory, Observation, brief
+from .history import CLOCK_SKEW, Episode, ObjectHistory, Observation, brief
 
 __all__ = [
     "HistoryCheck",
@@ -19,6 +19,7 @@ __all__ = [
     "flip_once",
     "next_transition",
     "observed_generation",
+    "observed_generation_present",
     "spec_untouched",
     "texts",
     "timestamps",
@@ -33,8 +34,6 @@ _REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", re.ASCII)
 _STATES: Final = ("True", "False", "Unknown")
 _TEXT_BYTES: Final = 1024
 _SHOWN: Final = 2
-_SKEW: Final = timedelta(seconds=5)
-"""Tolerated difference between the wall clocks of the provider and the kit."""
 _SECOND: Final = 1.05
 
 
@@ -73,12 +72,13 @@ def first_write(record: ObjectHistory) -> Iterator[str]:
             yield f"it was created with the status {brief(seen.status)}, before the provider saw it"
     for write in record.reports():
         episode = record.episode(write.after.version)
-        if write.before.status or episode is None or episode.expected is None:
-            continue
         after = write.after
+        expected = episode.expected(after) if episode is not None else None
+        if write.before.status or expected is None:
+            continue
         if after.active is None:
             yield f"the first write of its status holds no verdict: {brief(after.status)}"
-        elif after.active is not episode.expected and after.authoritative:
+        elif after.active is not expected and after.authoritative:
             yield f"the first status write has active {brief(after.active)}, which does not follow from the spec"
 
 
@@ -87,12 +87,13 @@ def flip_once(record: ObjectHistory) -> Iterator[str]:
     for write in record.reports():
         before, after = write.before, write.after
         episode = record.episode(after.version)
-        if episode is None or episode.expected is None or before.active is None or after.active is None:
+        expected = episode.expected(after) if episode is not None else None
+        if episode is None or expected is None or before.active is None or after.active is None:
             continue
         if _due(before, after):
             continue
         if before.active is not after.active:
-            if after.active is not episode.expected:
+            if after.active is not expected:
                 yield (
                     f"active went from {brief(before.active)} to {brief(after.active)} although neither its spec "
                     f"nor its source had changed (a write without active does this if the schema has a default)"
@@ -130,12 +131,13 @@ def observed_generation(record: ObjectHistory) -> Iterator[str]:
         if observed > after.generation:
             yield f"observedGeneration is {observed}, ahead of metadata.generation {after.generation}"
         episode = record.episode(after.version)
-        if episode is None or episode.expected is None or not after.authoritative:
+        expected = episode.expected(after) if episode is not None else None
+        if episode is None or expected is None or not after.authoritative:
             continue
         if _due(write.before, after):
             overtaken.add(episode.since)
         claims = episode.generation == after.generation == observed and episode.since not in overtaken
-        if claims and after.active is not episode.expected:
+        if claims and after.active is not expected:
             yield f"observedGeneration is {observed}, but the verdict is that of the generation before it"
     last = record.last
     if last is not None and not last.metadata.get("deletionTimestamp") and len(record.seen) > 1:
@@ -145,17 +147,27 @@ def observed_generation(record: ObjectHistory) -> Iterator[str]:
             yield f"observedGeneration stays {observed} at metadata.generation {last.generation}"
 
 
+def observed_generation_present(record: ObjectHistory) -> Iterator[str]:
+    for write in record.reports():
+        if write.after.active is not None and write.after.status.get("observedGeneration") is None:
+            yield f"a verdict was written without observedGeneration: {brief(write.after.status)}"
+            return
+
+
 def next_transition(record: ObjectHistory) -> Iterator[str]:
+    announced: datetime | None = None
+    announced_in: Episode | None = None
     for write in record.reports():
         before, after = write.before, write.after
         ends = _instant(after.status.get("nextTransitionTime"))
-        if ends is not None and ends < after.wall - _SKEW:
+        if ends is not None and ends < after.wall - CLOCK_SKEW:
             yield f"at {_text(after.wall)} nextTransitionTime was written as {_text(ends)}, which is past"
-        announced = _instant(before.status.get("nextTransitionTime"))
-        unasked = record.episode(before.version) == record.episode(after.version)
+        episode = record.episode(after.version)
         flipped = before.active is not None and after.active is not None and before.active is not after.active
-        if flipped and unasked and announced is not None and after.wall < announced - _SKEW:
+        # An announcement binds only the episode of the report that made it: an edit may change the verdict at any time.
+        if flipped and announced is not None and announced_in == episode and after.wall < announced - CLOCK_SKEW:
             yield f"active flipped at {_text(after.wall)}, although {_text(announced)} was announced"
+        announced, announced_in = ends, episode
 
 
 def condition_shape(record: ObjectHistory) -> Iterator[str]:
@@ -207,7 +219,7 @@ def spec_untouched(record: ObjectHistory) -> Iterator[str]:
 def _due(before: Observation, after: Observation) -> bool:
     """Whether a flip came at the instant that was announced for it."""
     announced = _instant(before.status.get("nextTransitionTime"))
-    return announced is not None and after.active is not before.active and after.wall >= announced - _SKEW
+    return announced is not None and after.active is not before.active and after.wall >= announced - CLOCK_SKEW
 
 
 def _timed(seen: Observation) -> dict[str, tuple[object, object]]:

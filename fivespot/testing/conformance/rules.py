@@ -190,6 +190,16 @@ RULES: Final = (
         ),
     ),
     ConformanceRule(
+        "observed-generation-present",
+        "status.observedGeneration is written",
+        "A11",
+        "Write status.observedGeneration with every verdict: without it nobody can tell whether the verdict belongs to "
+        "the current spec.",
+        CheckPhase.HISTORY,
+        check_histories(invariants.observed_generation_present),
+        required=False,
+    ),
+    ConformanceRule(
         "next-transition",
         "nextTransitionTime is in the future, and nothing flips before it",
         "C8",

@@ -39,19 +39,20 @@ def good(active: bool = True, since: float = 0, generation: int = 1, **more: Any
 class Life:
     """Builds the history of one object."""
 
-    def __init__(self, expected: bool | None = True) -> None:
+    def __init__(self, verdict: bool | None = True, ends: float | None = None) -> None:
         self.record = ObjectHistory(KEY)
         self.at = 0.0
         self._body: dict[str, Any] = {"metadata": {"uid": "a", "generation": 1}, "spec": {"open": 1}}
         self._append("ADDED", ours=True)
-        self.record.episodes.append(Episode(1, 1, expected))
+        boundary = START + timedelta(seconds=ends) if ends is not None else None
+        self.record.episodes.append(Episode(1, 1, verdict, boundary))
 
-    def edit(self, expected: bool | None, after: float = 5) -> Life:
+    def edit(self, verdict: bool | None, after: float = 5) -> Life:
         self.at += after
         generation = self._body["metadata"]["generation"] + 1
         self._body = {**self._body, "metadata": {"uid": "a", "generation": generation}, "spec": {"open": generation}}
         self._append("MODIFIED", ours=True)
-        self.record.episodes.append(Episode(self.record.seen[-1].version, generation, expected))
+        self.record.episodes.append(Episode(self.record.seen[-1].version, generation, verdict))
         return self
 
     def write(self, status: Any, after: float = 1, **metadata: Any) -> Life:
@@ -107,6 +108,14 @@ CONFORMING: dict[str, Life] = {
     .write(good(nextTransitionTime=text(9)))
     .write(good(False, 9), 9)
     .write(good(False, 9, note=1)),
+    "an edit before the announced instant": Life()
+    .write(good(nextTransitionTime=text(600)))
+    .edit(False)
+    .write(good(False, 6, 2, nextTransitionTime=text(1200)))
+    .edit(True)
+    .write(good(True, 12, 3, nextTransitionTime=text(600))),
+    "a boundary that passes before the first verdict": Life(ends=4).write(good(False, 6), 6),
+    "a boundary that nobody announced": Life(ends=9).write(good()).write(good(False, 9), 9),
     "finalizers": Life().write(good(), finalizers=["example.com/mine"]),
     "fractions and offsets": Life().write({"active": True, "lastTransitionTime": "2027-01-31T07:00:00.25+01:00"}),
 }
@@ -167,6 +176,17 @@ VIOLATIONS: list[tuple[HistoryCheck, Life, str]] = [
         Life().write(good(nextTransitionTime=text(600))).write(good(False, 2)),
         f"although {text(600)} was announced",
     ),
+    (
+        invariants.next_transition,
+        Life()
+        .write(good(nextTransitionTime=text(600)))
+        .edit(False)
+        .write(good(False, 6, 2, nextTransitionTime=text(600)))
+        .write(good(True, 7, 2)),
+        f"although {text(600)} was announced",
+    ),
+    (invariants.first_write, Life(ends=600).write(good(False)), "active false, which does not follow"),
+    (invariants.observed_generation_present, Life().write({"active": True}), "without observedGeneration"),
     (invariants.condition_shape, Life().write(good(conditions={"Ready": "True"})), "is not a list"),
     (invariants.condition_shape, Life().write(good(conditions=[ready(), "Ready"])), "is not a condition"),
     (
