@@ -1,32 +1,37 @@
-"""The transport over HTTP: pooled connections, explicit limits, credentials kept current."""
+"""The transport over HTTP/1.1: pooled connections, explicit limits, credentials kept current."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
-from urllib.parse import urlencode
-
-import aiohttp
-from aiohttp.typedefs import LooseHeaders
-from yarl import URL
+from urllib.parse import urlencode, urlsplit
 
 from fivespot.runtime.errors import BrokenStreamError, ConfigError, ConnectError, DeadlineError, TransportError
 
 from .auth import Access, Credentials
-from .http_errors import FAILURES, answer_headers, client_timeout, translated
+from .http1 import Http1Connection
 from .lines import LineStream
-from .pool import Pool, Pools
-from .transport import ByteStream, Request, Response
+from .pool import Pool, Route, proxy_authorization, route_of
+from .transport import ByteStream, Limits, Request, Response
 
 __all__ = ["HttpTransport"]
 
 _READS: Final = frozenset({"GET", "HEAD"})
 _PATIENCE: Final = 4.0
-"""Seconds that a read waits on a connection that may have died while it was idle, before it is sent on a new one."""
+"""Seconds that a read waits on a connection that may have died while it was idle, before the server is asked on a new
+one whether it is there."""
+_SLOW_SECONDS: Final = 300.0
+"""Seconds for which a read that took longer is remembered."""
 _DOUBT: Final = 1.0
 """Seconds without an answer after which a request that its caller gave up says something about the connection."""
+_PROBE: Final = Request("GET", "/version", Limits(connect=10, read=35, total=60), description="GET /version")
+
+_TARGET: Final = re.compile(r"[!-~]+")
+_VALUE: Final = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
 
 
 class HttpTransport:
@@ -35,9 +40,13 @@ class HttpTransport:
     Redirects are not followed and cookies not kept. A request that is answered 401 is sent once more if the
     credentials have changed in the meantime: an unauthenticated request is refused before anything is done.
 
-    A connection that died while it was idle looks like a slow server. A read that gets no answer within 4 seconds is
-    therefore sent once more, on a new connection and with its whole limit, and whoever waited in vain takes the idle
-    connections with it, so that no other request has to find out by itself.
+    A connection that died while it was idle looks like a slow server. When a read gets no answer within 4 seconds on a
+    connection that was idle, the server is asked for its version on a new one. If that is answered first, the read is
+    sent once more, with its whole limit, and all idle connections are dropped. If the read is answered first, the
+    server is slow, and later reads wait longer before they ask.
+
+    A request whose caller is cancelled, or whose limit passes, takes its connection with it, and what the kernel has
+    not taken of it by then is never sent.
 
     :param user_agent: names this program to the server; API priority and audit logs show it.
     :param compress: let the server compress large answers: worth its CPU time over slow links only.
@@ -45,8 +54,14 @@ class HttpTransport:
 
     def __init__(self, credentials: Credentials, *, user_agent: str, compress: bool = False) -> None:
         self._credentials = credentials
-        self._pools = Pools({"User-Agent": user_agent, "Accept-Encoding": "gzip" if compress else "identity"})
+        encoding = "gzip" if compress else "identity"
+        self._common = f"User-Agent: {_checked(user_agent)}\r\nAccept-Encoding: {encoding}\r\n"
+        self._pool = Pool()
         self._closed = False
+        self._patience = _PATIENCE
+        self._patient_until = 0.0
+        self._asking = asyncio.Lock()
+        self._prepared: tuple[Access, Route, str, str] | None = None
 
     async def request(self, request: Request) -> Response:
         access = await self._access()
@@ -57,14 +72,14 @@ class HttpTransport:
 
     async def stream(self, request: Request) -> ByteStream:
         access = await self._access()
-        stream = await self._open(request, access)
+        stream = await self._stream(request, access)
         if stream.status == 401 and await self._renewed(stream, access):
-            stream = await self._open(request, await self._access())
+            stream = await self._stream(request, await self._access())
         return stream
 
     async def close(self) -> None:
         self._closed = True
-        await self._pools.close()
+        await self._pool.close()
 
     async def _access(self) -> Access:
         try:
@@ -84,55 +99,162 @@ class HttpTransport:
         return renewed
 
     async def _whole(self, request: Request, access: Access) -> Response:
-        stream = await self._open(request, access)
-        return await stream.read_all()
-
-    async def _open(self, request: Request, access: Access) -> _HttpStream:
-        """Send a request and wait for the head of its answer."""
-        pool = await self._pool()
-        if request.method in _READS and pool.spare:
-            try:
-                async with asyncio.timeout(_PATIENCE) as patience:
-                    return await self._send(request, access, pool)
-            except TimeoutError:
-                if not patience.expired():
-                    raise
-            pool = await self._pool()
-        return await self._send(request, access, pool)
-
-    async def _send(self, request: Request, access: Access, pool: Pool) -> _HttpStream:
-        target = access.server + request.path
-        if request.query:
-            target += _encoded(tuple(request.query.items()))
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        answered = False
+        route, connection = await self._send(request, access)
         try:
-            response = await pool.session.request(
-                request.method,
-                URL(target, encoded=True),
-                headers=_headers(request, access),
-                data=request.body,
-                timeout=client_timeout(request.limits),
-                allow_redirects=False,
-                ssl=access.tls if access.tls is not None else True,
-                server_hostname=access.tls_server_name or None,
-                proxy=access.proxy or None,
-            )
-            answered = pool.proven = True
-        except FAILURES as error:
-            raise translated(error, access.server, sent=False) from error
-        finally:
-            if not answered:
-                if loop.time() - began >= _DOUBT:
-                    self._pools.doubt(pool)
-                self._pools.release(pool)
-        return _HttpStream(response, access.server, pool, self._pools)
+            status, headers, body = await connection.whole()
+        except BaseException as error:
+            self._gave_up(connection, error)
+            raise
+        if connection.answered_after > self._patience and request.method in _READS:
+            self._learn(connection.answered_after)
+        self._pool.give_back(route, connection)
+        return Response(status, headers, body)
 
-    async def _pool(self) -> Pool:
+    async def _stream(self, request: Request, access: Access) -> _HttpStream:
+        route, connection = await self._send(request, access)
+        try:
+            status, headers = await connection.opened()
+        except BaseException as error:
+            self._gave_up(connection, error)
+            raise
+        return _HttpStream(status, headers, access.server, route, connection, self._pool)
+
+    def _gave_up(self, connection: Http1Connection, error: BaseException) -> None:
+        """A request ended without its whole answer."""
+        silent = connection.silent_for
+        connection.abort()
+        if isinstance(error, DeadlineError) or (not isinstance(error, TransportError) and silent >= _DOUBT):
+            self._pool.doubt(connection)
+
+    async def _send(self, request: Request, access: Access) -> tuple[Route, Http1Connection]:
+        """Send a request by an idle connection or a new one. A read on an idle one has its answer on the way then."""
+        route, head = self._head(request, access)
+        limits, is_head = request.limits, request.method == "HEAD"
+        connection = self._pool.take(route)
+        if connection is not None:
+            connection.send(head, request.body, read=limits.read, total=limits.total, head_only=is_head)
+            if request.method not in _READS or await self._answers(connection, route, access):
+                return route, connection
+            # The one that the server was asked over is idle now.
+            connection = self._pool.take(route)
+        if connection is None:
+            connection = await self._opened(route, limits)
+        connection.send(head, request.body, read=limits.read, total=limits.total, head_only=is_head)
+        return route, connection
+
+    async def _opened(self, route: Route, limits: Limits) -> Http1Connection:
+        connection = await self._pool.open(route, limits.connect)
+        try:
+            self._check_open()
+        except ConnectError:
+            connection.abort()
+            raise
+        return connection
+
+    def _check_open(self) -> None:
         if self._closed:
             raise ConnectError("the transport is closed")
-        return await self._pools.acquire()
+
+    def _head(self, request: Request, access: Access) -> tuple[Route, bytes]:
+        self._check_open()
+        prepared = self._prepared
+        if prepared is None or prepared[0] is not access:
+            prepared = self._prepared = self._prepare(access)
+        _, route, prefix, fixed = prepared
+        target = prefix + request.path
+        if request.query:
+            target += _encoded(tuple(request.query.items()))
+        if not _TARGET.fullmatch(target):
+            raise ConnectError(f"{request.description or request.method}: the path cannot be sent: {target[:200]!r}")
+        parts = [f"{request.method} {target} HTTP/1.1\r\n{fixed}"]
+        parts += [f"{name}: {_checked(value)}\r\n" for name, value in request.headers.items()]
+        body = request.body
+        if body is not None:
+            parts.append(f"Content-Length: {len(body)}\r\n")
+        elif request.method not in _READS:
+            parts.append("Content-Length: 0\r\n")
+        parts.append("\r\n")
+        return route, "".join(parts).encode("utf-8", "surrogateescape")
+
+    def _prepare(self, access: Access) -> tuple[Access, Route, str, str]:
+        """All that requests of one access have in common."""
+        url = urlsplit(access.server)
+        prefix = url.path.rstrip("/")
+        fixed = f"Host: {url.netloc.rpartition('@')[2]}\r\n{self._common}"
+        if access.proxy and url.scheme == "http":
+            prefix = f"http://{url.netloc.rpartition('@')[2]}{prefix}"
+            fixed += proxy_authorization(urlsplit(access.proxy))
+        if access.authorization:
+            fixed += f"Authorization: {_checked(access.authorization)}\r\n"
+        fixed += "".join(f"{name}: {_checked(value)}\r\n" for name, value in access.impersonation)
+        return access, route_of(access), prefix, fixed
+
+    # Connections that may be dead --------------------------------------------------------------------------------
+
+    async def _answers(self, connection: Http1Connection, route: Route, access: Access) -> bool:
+        """Wait for the answer on a connection that was idle; False: it is dead, and has been dropped."""
+        if self._patience > _PATIENCE and asyncio.get_running_loop().time() > self._patient_until:
+            self._patience = _PATIENCE
+        try:
+            if await connection.opened_within(self._patience):
+                return True
+            async with self._asking:
+                # Somebody else may have found out in the meantime.
+                if not self._pool.trusts(connection):
+                    connection.abort()
+                    return False
+                if await connection.opened_within(max(0.0, self._patience - connection.silent_for)):
+                    return True
+                return await self._asked(connection, route, access)
+        except TransportError:
+            # The caller meets it again, and decides what it means.
+            return True
+        except BaseException as error:
+            self._gave_up(connection, error)
+            raise
+
+    async def _asked(self, connection: Http1Connection, route: Route, access: Access) -> bool:
+        async with asyncio.TaskGroup() as tasks:
+            probe = tasks.create_task(self._probe(route, access))
+            answer = tasks.create_task(_head_of(connection))
+            await asyncio.wait({probe, answer}, return_when=asyncio.FIRST_COMPLETED)
+            alive = probe.result() if probe.done() else None
+            probe.cancel()
+            answer.cancel()
+        dead = alive is not None and not connection.has_head
+        if dead:
+            self._pool.doubt(connection)
+            connection.abort()
+        if alive is not None:
+            self._pool.give_back(route, alive, proven=True)
+        return not dead
+
+    def _learn(self, seconds: float) -> None:
+        """A read took so long, so a later one may as well: ask later whether the server is there, for some time."""
+        self._patience = 2 * seconds
+        self._patient_until = asyncio.get_running_loop().time() + _SLOW_SECONDS
+
+    async def _probe(self, route: Route, access: Access) -> Http1Connection | None:
+        """A new connection over which the server has answered something."""
+        try:
+            connection = await self._opened(route, _PROBE.limits)
+        except TransportError:
+            return None
+        try:
+            _, head = self._head(_PROBE, access)
+            connection.send(head, None, read=_PROBE.limits.read, total=_PROBE.limits.total, head_only=False)
+            await connection.whole()
+        except BaseException as error:
+            connection.abort()
+            if isinstance(error, TransportError):
+                return None
+            raise
+        return connection
+
+
+async def _head_of(connection: Http1Connection) -> None:
+    with contextlib.suppress(TransportError):
+        await connection.opened_within(None)
 
 
 @lru_cache(maxsize=256)
@@ -141,63 +263,48 @@ def _encoded(query: tuple[tuple[str, str], ...]) -> str:
     return "?" + urlencode(query)
 
 
-def _headers(request: Request, access: Access) -> LooseHeaders:
-    headers = dict(request.headers)
-    if access.authorization:
-        headers["Authorization"] = access.authorization
-    return [*headers.items(), *access.impersonation] if access.impersonation else headers
+def _checked(value: str) -> str:
+    """A header value that cannot end its line (RFC 9110 5.5)."""
+    if not _VALUE.fullmatch(value):
+        raise ConnectError("a header value holds a control character")
+    return value
 
 
 class _HttpStream(LineStream):
     """The answer of one request."""
 
-    def __init__(self, response: aiohttp.ClientResponse, server: str, pool: Pool, pools: Pools) -> None:
-        super().__init__(server, measured=response.content_length is not None)
-        self._response = response
+    def __init__(
+        self,
+        status: int,
+        headers: Mapping[str, str],
+        server: str,
+        route: Route,
+        connection: Http1Connection,
+        pool: Pool,
+    ) -> None:
+        super().__init__(server, measured=connection.measured)
+        self.status = status
+        self.headers = headers
+        self._route = route
+        self._connection = connection
         self._pool = pool
-        self._pools = pools
-        self._closed = False
-        self.status = response.status
-        self.headers: Mapping[str, str] = answer_headers(response)
-
-    async def read_all(self) -> Response:
-        """The whole answer; the connection is given back, or closed if that fails."""
-        try:
-            body = await self._response.read()
-        except FAILURES as error:
-            raise self._failed(error) from error
-        finally:
-            # Without effect once the answer was read to its end and the connection went back to the pool.
-            self._response.close()
-            self._let_go()
-        return Response(self.status, self.headers, body)
+        self._closed = self._returned = False
 
     async def close(self) -> None:
-        connection = self._response.connection
-        if connection is not None and connection.transport is not None:
-            # Dropped, because a TLS farewell waits for the other side, which may be silent or hung.
-            connection.transport.abort()
-        self._response.close()
-        self._let_go()
+        if not self._closed:
+            self._closed = True
+            if not self._returned:
+                self._connection.abort()
 
     async def _read(self) -> bytes:
         if self._closed:
             raise BrokenStreamError(f"{self._server}: the stream was closed by its reader")
         try:
-            return await self._response.content.readany()
-        except FAILURES as error:
-            raise self._failed(error) from error
-        except RuntimeError as error:
-            # aiohttp's word for a connection that was closed under a waiting reader.
-            raise BrokenStreamError(f"{self._server}: {error}") from error
-
-    def _failed(self, error: Exception) -> TransportError:
-        failure = translated(error, self._server, sent=True)
-        if isinstance(failure, DeadlineError):
-            self._pools.doubt(self._pool)
-        return failure
-
-    def _let_go(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._pools.release(self._pool)
+            data = await self._connection.read()
+        except DeadlineError:
+            self._pool.doubt(self._connection)
+            raise
+        if not data and not self._returned:
+            self._returned = True
+            self._pool.give_back(self._route, self._connection)
+        return data

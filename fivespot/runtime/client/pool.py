@@ -1,150 +1,271 @@
-"""Connections to one server that are trusted and given up together."""
+"""Connections to one API server: opened through proxies, kept while idle, and given up together."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import os
 import socket
-import weakref
-from collections.abc import Mapping
-from typing import Final, TypeAlias
+import ssl
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+from urllib.parse import SplitResult, unquote, urlsplit
 
-import aiohttp
+import aiohappyeyeballs
 
-__all__ = ["Pool", "Pools"]
+from fivespot.runtime.errors import ConnectDeadlineError, ConnectError, TransportError
+
+from .auth import Access
+from .http1 import Http1Connection, ReceiveBuffer
+
+__all__ = ["Pool", "Route", "proxy_authorization", "route_of", "watched_socket"]
 
 _KEEPALIVE_SECONDS: Final = 30.0
 """How long an idle connection is kept: well below the 90 s after which kube-apiserver closes one, because a request
 sent at that moment is lost, and a patch or create then must not be repeated."""
-_HEADER_LIMIT: Final = 256 * 1024
-"""Bytes of one header: each unknown field of an object may add a Warning."""
 _DEAD_SECONDS: Final = 15
 """Seconds without an acknowledgement after which the kernel gives a connection up (TCP keep-alive and user timeout)."""
+_NEXT_ADDRESS_SECONDS: Final = 0.25
+"""Before the next address of a name is tried beside the first one (RFC 8305, Connection Attempt Delay)."""
 _FAREWELL_SECONDS: Final = 1.0
 """How long closing waits for connections to end: plenty for a server that is there, and little for one that is not."""
-_FAREWELL_POLL_SECONDS: Final = 0.005
 
 
-_Sockets: TypeAlias = "weakref.WeakSet[socket.socket]"
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The way to a server. Connections are shared by requests of an equal route."""
+
+    server: str
+    tls: ssl.SSLContext | None = field(repr=False)
+    tls_server_name: str
+    proxy: str = field(repr=False)
+
+
+def route_of(access: Access) -> Route:
+    """The route that an access asks for."""
+    tls = access.tls
+    if tls is None and access.server.startswith("https:"):
+        tls = _system_trust()
+    return Route(access.server, tls, access.tls_server_name, access.proxy)
+
+
+@lru_cache(maxsize=1)
+def _system_trust() -> ssl.SSLContext:
+    return ssl.create_default_context()
 
 
 class Pool:
-    """One generation of connections.
+    """Connections to one server.
 
-    A connection may die without a word: something on the way swallows what is sent and acknowledges it. What killed one
-    has mostly killed its neighbours, so when one is found dead, all idle ones go with it. Those that are in use are
-    left to their users.
-
-    :ivar proven: an answer has come over one of its connections, so that some may be idle now.
-    :ivar users: requests and streams under way.
+    A connection may die silently: something on the way swallows what is sent and acknowledges it. What killed one has
+    mostly killed its neighbours, so :meth:`doubt` drops all idle ones and keeps those in use from becoming idle again.
     """
 
-    def __init__(self, headers: Mapping[str, str], every_socket: _Sockets) -> None:
-        self._sockets: _Sockets = weakref.WeakSet()
-        self._every_socket = every_socket
-        self.session = self._open_session(headers)
-        self.proven = False
-        self.users = 0
+    def __init__(self) -> None:
+        self._buffer = ReceiveBuffer()
+        self._idle: list[tuple[Route, Http1Connection]] = []
+        self._all: set[Http1Connection] = set()
+        self._trusted: set[Http1Connection] = set()
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._all_lost: asyncio.Event | None = None
 
     @property
-    def spare(self) -> bool:
-        """Whether the user who asks may get a connection that was idle: there are as many as users, itself included."""
-        return sum(1 for made in self._sockets if made.fileno() != -1) >= self.users
+    def connections(self) -> int:
+        """Connections that are open, idle or not."""
+        return len(self._all)
 
-    def _open_session(self, headers: Mapping[str, str]) -> aiohttp.ClientSession:
-        # No limit of connections: every watch holds one, and workers bound the rest.
-        connector = aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=_KEEPALIVE_SECONDS, socket_factory=self._socket, ttl_dns_cache=10
-        )
-        return aiohttp.ClientSession(
-            connector=connector,
-            headers=headers,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            # Reading proxy variables and netrc on every request would block the loop; see connection.py.
-            trust_env=False,
-            max_line_size=_HEADER_LIMIT,
-            max_field_size=_HEADER_LIMIT,
-        )
+    def take(self, route: Route) -> Http1Connection | None:
+        """An idle connection, the one used last, or None."""
+        oldest = asyncio.get_running_loop().time() - _KEEPALIVE_SECONDS
+        for position in range(len(self._idle) - 1, -1, -1):
+            known, connection = self._idle[position]
+            if known is route or known == route:
+                del self._idle[position]
+                if connection.reusable and connection.idle_since > oldest:
+                    return connection
+                connection.farewell()
+        return None
 
-    def _socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
-        made = _socket(info)
-        self._sockets.add(made)
-        self._every_socket.add(made)
-        return made
+    def give_back(self, route: Route, connection: Http1Connection, *, proven: bool = False) -> None:
+        """Keep a connection for the next request if it can serve one, else close it.
 
+        :param proven: it has answered when others seemed dead.
+        """
+        if proven and connection in self._all:
+            self._trusted.add(connection)
+        if connection.reusable and connection in self._trusted:
+            loop = asyncio.get_running_loop()
+            connection.idle_since = loop.time()
+            self._idle.append((route, connection))
+            if self._sweeper is None:
+                self._sweeper = loop.call_later(_KEEPALIVE_SECONDS, self._sweep)
+        else:
+            connection.farewell()
 
-class Pools:
-    """The pool in use, and older ones that still have users.
+    def trusts(self, connection: Http1Connection) -> bool:
+        """Whether no connection of its time was found dead."""
+        return connection in self._trusted
 
-    :param headers: sent with every request.
-    """
+    def doubt(self, connection: Http1Connection) -> None:
+        """A connection seems to be dead: nobody gets an idle one of its time any more."""
+        # One that never answered says nothing about others, and the next would be no better.
+        if connection.answered and connection in self._trusted:
+            self._trusted.clear()
+            self._drop_idle()
 
-    def __init__(self, headers: Mapping[str, str]) -> None:
-        self._headers = headers
-        self._current: Pool | None = None
-        self._retired: list[Pool] = []
-        self._sockets: _Sockets = weakref.WeakSet()
+    async def open(self, route: Route, limit: float) -> Http1Connection:
+        """A new connection, TLS included.
 
-    async def acquire(self) -> Pool:
-        """The pool to use; to be given back by :meth:`release`."""
-        if self._retired:
-            await self._sweep()
-        if self._current is None:
-            self._current = Pool(self._headers, self._sockets)
-        self._current.users += 1
-        return self._current
-
-    def release(self, pool: Pool) -> None:
-        """Its user is done."""
-        pool.users -= 1
-
-    def doubt(self, pool: Pool) -> None:
-        """A connection of it seems to be dead: nobody gets an idle one of it any more."""
-        # One that never answered has none, and the next would be no better.
-        if pool is self._current and pool.proven:
-            self._current = None
-            self._retired.append(pool)
+        :param limit: seconds.
+        :raises ConnectError: says why.
+        """
+        try:
+            async with asyncio.timeout(limit):
+                return await self._open(route, limit)
+        except TimeoutError as error:
+            raise ConnectDeadlineError(f"cannot reach {route.server}: no connection within the limit") from error
 
     async def close(self) -> None:
         """Close all connections, those in use too."""
-        pools = [*self._retired, *([self._current] if self._current is not None else [])]
-        self._retired, self._current = [], None
-        for pool in pools:
-            await pool.session.close()
-        sockets = list(self._sockets)
-        # A connection whose request was cut short still says its TLS farewell, and the loop may end after this. Where
-        # nobody answers, asyncio would wait for half a minute.
-        if not await _gone(sockets):
-            for made in sockets:
-                with contextlib.suppress(OSError):
-                    made.shutdown(socket.SHUT_RDWR)
-            await _gone(sockets)
+        self._drop_idle()
+        self._trusted.clear()
+        for connection in self._all:
+            connection.farewell()
+        if await self._wait_lost():
+            return
+        # Nobody takes the farewell.
+        for connection in list(self._all):
+            connection.abort()
+        await self._wait_lost()
 
-    async def _sweep(self) -> None:
-        unused = [pool for pool in self._retired if not pool.users]
-        self._retired = [pool for pool in self._retired if pool.users]
-        for pool in unused:
-            await pool.session.close()
-
-
-async def _gone(sockets: list[socket.socket]) -> bool:
-    """Wait a moment for all of them to be closed."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_FAREWELL_SECONDS):
-            while any(made.fileno() != -1 for made in sockets):  # noqa: ASYNC110 - a socket tells nobody
-                await asyncio.sleep(_FAREWELL_POLL_SECONDS)
+    async def _wait_lost(self) -> bool:
+        if not self._all:
             return True
-    return False
+        self._all_lost = asyncio.Event()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FAREWELL_SECONDS):
+                await self._all_lost.wait()
+        return not self._all
+
+    async def _open(self, route: Route, limit: float) -> Http1Connection:
+        target, proxy = urlsplit(route.server), urlsplit(route.proxy) if route.proxy else None
+        first = proxy or target
+        try:
+            made = await _connected(first)
+        except OSError as error:
+            raise ConnectError(f"cannot reach {route.server}: {_reason(error)}") from error
+        loop = asyncio.get_running_loop()
+        connection = Http1Connection(route.server, self._buffer, self._lost, loop.time)
+        try:
+            await loop.create_connection(lambda: connection, sock=made)
+            self._all.add(connection)
+            self._trusted.add(connection)
+            if proxy is not None:
+                await _through(connection, proxy, target, route, limit)
+            if route.tls is not None:
+                await connection.start_tls(route.tls, route.tls_server_name or target.hostname or "")
+        except OSError as error:
+            connection.abort()
+            made.close()
+            raise ConnectError(f"cannot reach {route.server}: {_reason(error)}") from error
+        except BaseException:
+            connection.abort()
+            if connection not in self._all:
+                made.close()
+            raise
+        return connection
+
+    def _lost(self, connection: Http1Connection) -> None:
+        self._all.discard(connection)
+        self._trusted.discard(connection)
+        if self._all_lost is not None and not self._all:
+            self._all_lost.set()
+
+    def _drop_idle(self) -> None:
+        for _, connection in self._idle:
+            connection.farewell()
+        self._idle.clear()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+
+    def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        oldest = loop.time() - _KEEPALIVE_SECONDS
+        kept = [(route, connection) for route, connection in self._idle if connection.idle_since > oldest]
+        for entry in self._idle:
+            if entry not in kept:
+                entry[1].farewell()
+        self._idle = kept
+        self._sweeper = None
+        if kept:
+            due = min(connection.idle_since for _, connection in kept) + _KEEPALIVE_SECONDS
+            self._sweeper = loop.call_at(due, self._sweep)
 
 
-def _socket(info: aiohttp.AddrInfoType) -> socket.socket:
+async def _through(
+    connection: Http1Connection, proxy: SplitResult, target: SplitResult, route: Route, limit: float
+) -> None:
+    """Reach the server through a proxy that the connection leads to."""
+    if proxy.scheme == "https":
+        await connection.start_tls(_system_trust(), proxy.hostname or "")
+    if route.tls is None:
+        # Requests to a server without TLS name it in full; no tunnel is needed.
+        return
+    host = (
+        f"{target.hostname}:{target.port or 443}"
+        if ":" not in (target.hostname or "")
+        else (f"[{target.hostname}]:{target.port or 443}")
+    )
+    head = f"CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n{proxy_authorization(proxy)}\r\n"
+    try:
+        status = await connection.tunnel(head.encode("latin-1"), read=limit)
+    except ConnectError:
+        raise
+    except TransportError as error:
+        raise ConnectError(f"cannot reach {route.server}: the proxy gives no answer: {error}") from error
+    if not 200 <= status < 300:
+        raise ConnectError(f"cannot reach {route.server}: the proxy answers {status}")
+
+
+def proxy_authorization(proxy: SplitResult) -> str:
+    """The header line that a proxy's URL asks for, "" for none (RFC 7617)."""
+    if proxy.username is None:
+        return ""
+    pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+    return f"Proxy-Authorization: Basic {base64.b64encode(pair.encode()).decode()}\r\n"
+
+
+async def _connected(first: SplitResult) -> socket.socket:
+    loop = asyncio.get_running_loop()
+    port = first.port or (443 if first.scheme == "https" else 80)
+    found = await loop.getaddrinfo(first.hostname, port, type=socket.SOCK_STREAM)
+    if not found:
+        raise OSError("the name has no address")
+    return await aiohappyeyeballs.start_connection(
+        found, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, interleave=1, loop=loop, socket_factory=watched_socket
+    )
+
+
+def watched_socket(info: tuple[object, ...]) -> socket.socket:
     """A socket whose death the kernel notices while nobody reads or writes (RFC 1122 keep-alive, RFC 5482)."""
-    family, kind, protocol, _, _ = info
-    made = socket.socket(family, kind, protocol)
+    family, kind, protocol = info[:3]
+    made = socket.socket(family, kind, protocol)  # type: ignore[arg-type]
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    options = {"TCP_KEEPIDLE": _DEAD_SECONDS, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+    options = {"TCP_NODELAY": 1, "TCP_KEEPIDLE": _DEAD_SECONDS, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
     for name, value in {**options, "TCP_USER_TIMEOUT": _DEAD_SECONDS * 1000}.items():
         # Not every system has each of them.
         if hasattr(socket, name):
             made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return made
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    # asyncio puts the address in place of the system's own words; those of a resolver are in no table.
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error) or type(error).__name__
