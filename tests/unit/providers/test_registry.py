@@ -14,7 +14,7 @@ from fivespot.cli.options import CONTROLLERS
 from fivespot.providers.registry import SHIPPED, shipped_provider, shipped_providers
 from fivespot.providers.sdk import rbac_rules
 from fivespot.runtime.errors import ConfigError
-from fivespot.testing.conformance import samples
+from fivespot.testing.conformance import subject
 
 ROOT = Path(__file__).parents[3]
 MANIFESTS = ROOT / "manifests"
@@ -60,7 +60,7 @@ def test_the_manager_runs_every_kind() -> None:
 
 
 def test_the_conformance_kit_has_samples_of_every_kind() -> None:
-    assert set(samples.SHIPPED) == set(SHIPPED)
+    assert set(subject.SHIPPED) == set(SHIPPED)
 
 
 @pytest.mark.parametrize("kind", [*SHIPPED, "ScheduledMachine"])
