@@ -7,12 +7,49 @@ from typing import Any, Literal
 
 import click
 
+from fivespot import settings
+from fivespot.settings import Setting
+
 from .options import ManagerOptions
 
 __all__ = ["manager"]
 
-_PORT = click.IntRange(0, 65535)
-_SECONDS = click.FloatRange(min=0, min_open=True)
+
+class _Text(click.types.StringParamType):
+    """A value that is read by the parser that all ways of starting a manager share."""
+
+    def __init__(self, name: str, setting: Setting[Any]) -> None:
+        self.name = name
+        self._setting = setting
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return _parsed(self, self._setting, value, param, ctx)
+
+
+class _Flag(click.types.BoolParamType):
+    """The same of a flag, which click wants to be boolean."""
+
+    def __init__(self, setting: Setting[Any]) -> None:
+        self._setting = setting
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return _parsed(self, self._setting, value, param, ctx)
+
+
+def _parsed(
+    kind: _Text | _Flag, setting: Setting[Any], value: Any, param: click.Parameter | None, ctx: click.Context | None
+) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return setting.parse(value)
+    except ValueError as error:
+        kind.fail(str(error), param, ctx)
+
+
+def _setting(name: str, setting: Setting[Any]) -> dict[str, Any]:
+    kind = _Text(name, setting) if name else _Flag(setting)
+    return {"type": kind, "envvar": setting.variable, "default": setting.default}
 
 
 def _stderr_is_terminal() -> bool:
@@ -53,8 +90,8 @@ def _log_format() -> Literal["json", "text"]:
     help="Remove the finalizer of a deleted ScheduledMachine even if its machine was not removed in time.",
 )
 @click.option("--bind-address", metavar="IP", help="Default: 0.0.0.0 in a cluster, else 127.0.0.1.")
-@click.option("--metrics-port", type=_PORT, envvar="METRICS_PORT", default=8080, help="0 chooses a free port.")
-@click.option("--health-port", type=_PORT, envvar="HEALTH_PORT", default=8081, help="0 chooses a free port.")
+@click.option("--metrics-port", **_setting("port", settings.METRICS_PORT), help="0 chooses a free port.")
+@click.option("--health-port", **_setting("port", settings.HEALTH_PORT), help="0 chooses a free port.")
 @click.option("-v", "--verbose", count=True, show_default=False, help="Log debug messages.")
 @click.option(
     "--log-format",
@@ -64,30 +101,29 @@ def _log_format() -> Literal["json", "text"]:
     show_default="text on a terminal, else json",
 )
 @click.option(
-    "--enable-leader-election",
+    "--enable-leader-election/--disable-leader-election",
     "leader_election",
-    is_flag=True,
-    envvar="ENABLE_LEADER_ELECTION",
-    help="Reconcile only while holding a Lease, so that replicas can stand by.",
-)
-@click.option("--lease-name", envvar="LEASE_NAME", metavar="NAME", help="Default derived from --controllers.")
-@click.option("--lease-namespace", envvar="POD_NAMESPACE", default="5spot-system", metavar="NAME")
-@click.option("--lease-duration-secs", "lease_duration", type=_SECONDS, envvar="LEASE_DURATION_SECONDS", default=15)
-@click.option(
-    "--lease-renew-deadline-secs",
-    "lease_renew_deadline",
-    type=_SECONDS,
-    envvar="LEASE_RENEW_DEADLINE_SECONDS",
-    default=10,
+    **_setting("", settings.ENABLE_LEADER_ELECTION),
+    help="Reconcile only while holding a Lease, so that replicas can stand by; default in a cluster.",
 )
 @click.option(
-    "--lease-retry-period-secs", "lease_retry_period", type=_SECONDS, envvar="LEASE_RETRY_PERIOD_SECONDS", default=2
+    "--lease-name",
+    **_setting("name", settings.LEASE_NAME),
+    metavar="NAME",
+    show_default=False,
+    help="Default derived from --controllers.",
 )
+@click.option("--lease-namespace", **_setting("name", settings.LEASE_NAMESPACE), metavar="NAME")
+@click.option("--lease-duration-secs", "lease_duration", **_setting("seconds", settings.LEASE_DURATION))
+@click.option(
+    "--lease-renew-deadline-secs", "lease_renew_deadline", **_setting("seconds", settings.LEASE_RENEW_DEADLINE)
+)
+@click.option("--lease-retry-period-secs", "lease_retry_period", **_setting("seconds", settings.LEASE_RETRY_PERIOD))
 @click.option("--instance-id", type=click.IntRange(min=0), envvar="OPERATOR_INSTANCE_ID", default=0)
 @click.option("--instance-count", type=click.IntRange(min=1), envvar="OPERATOR_INSTANCE_COUNT", default=1)
 @click.option("--event-loop", type=click.Choice(["asyncio", "uvloop"]), default="asyncio")
 @click.option("--capi-machine-api-version", envvar="CAPI_MACHINE_API_VERSION", hidden=True)
-@click.option("--pod-name", envvar="POD_NAME", default="", hidden=True)
+@click.option("--pod-name", **_setting("name", settings.POD_NAME), hidden=True)
 def manager(**given: Any) -> None:
     """Run controllers against a cluster.
 

@@ -1,4 +1,4 @@
-"""What the manager's flags and variables mean: plain checks and values, without click's machinery and without I/O."""
+"""Check the manager's flags and variables: plain values, without click's machinery and without I/O."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from fivespot.providers.registry import SHIPPED
 from fivespot.runtime.errors import ConfigError
+from fivespot.settings import ProcessSettings, lease_name
 
 from .provider_loader import load_providers
 
 if TYPE_CHECKING:
     from fivespot.providers.sdk import Provider
-__all__ = ["CONTROLLERS", "ManagerOptions", "api_version", "controllers", "lease_name", "namespaces", "reconcilers"]
+__all__ = ["CONTROLLERS", "ManagerOptions", "api_version", "controllers", "namespaces", "reconcilers"]
 
 _MACHINE_CONTROLLER = "scheduledmachine"
 
@@ -67,15 +68,6 @@ def namespaces(texts: Sequence[str]) -> tuple[str, ...] | None:
     return tuple(chosen) or None
 
 
-def lease_name(given: str | None, chosen: Iterable[str]) -> str:
-    """The Lease's name. With the machine reconciler among us it is the one that 5-Spot uses, so that the two exclude
-    each other; otherwise it follows from the providers, so that deployments of different ones do not."""
-    names = sorted(chosen)
-    if given:
-        return given
-    return "5spot-leader" if _MACHINE_CONTROLLER in names else f"5spot-{'-'.join(names)}-leader"
-
-
 def api_version(text: str | None) -> str | None:
     """The version in ``CAPI_MACHINE_API_VERSION``; a group before a ``/`` is dropped, "" is none.
 
@@ -94,35 +86,27 @@ def _split(texts: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ManagerOptions:
+class ManagerOptions(ProcessSettings):
     """The command line of one run, checked and complete.
 
     :param controllers: shipped kinds, in lower case.
     :param providers: those that ``--provider`` names.
     """
 
+    NAMED_BY: ClassVar[Literal["variable", "flag"]] = "flag"
+
     controllers: tuple[str, ...]
     providers: tuple[Provider[Any], ...] = ()
     namespaces: tuple[str, ...] | None
     kubeconfig: str | None
     context: str | None
-    bind_address: str | None
-    metrics_port: int
-    health_port: int
     log_format: Literal["json", "text"]
     verbose: int
-    leader_election: bool
-    lease_name: str
-    lease_namespace: str
-    lease_duration: float
-    lease_renew_deadline: float
-    lease_retry_period: float
     dry_run: bool
     force_finalizer_on_timeout: bool
     max_deletions_per_minute: int | None
     capi_version: str | None
     instance_id: int
-    pod_name: str
     event_loop: Literal["asyncio", "uvloop"]
 
     @classmethod
@@ -133,13 +117,11 @@ class ManagerOptions:
         """
         if given.pop("instance_count") > 1:
             raise ConfigError("--instance-count above 1 is not supported yet, use leader election")
-        if given["metrics_port"] == given["health_port"] != 0:
-            raise ConfigError(f"--metrics-port and --health-port are both {given['health_port']}; they must differ")
         providers = load_providers(given.pop("provider"))
         chosen = controllers(given.pop("controllers"), alone=not providers)
         names = reconcilers(chosen, [provider.name for provider in providers])
         capi = given.pop("capi_machine_api_version")
-        return cls(
+        options = cls(
             controllers=chosen,
             providers=providers,
             namespaces=namespaces(given.pop("namespaces")),
@@ -147,6 +129,8 @@ class ManagerOptions:
             capi_version=api_version(capi),
             **given,
         )
+        options.check()
+        return options
 
     @property
     def reconcilers(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING
 import structlog
 
 from fivespot import __version__
-from fivespot.api.names import ANNOTATION_RECONCILERS
 from fivespot.providers.registry import SHIPPED, shipped_controller
 from fivespot.runtime.client import WATCH_LIMITS, Connection, Limits, connect
 from fivespot.runtime.clock import Clock, Offload, Random, SystemClock, ThreadOffload, system_random
@@ -22,11 +22,7 @@ from fivespot.runtime.errors import ConfigError, StopError
 from fivespot.runtime.manager import (
     ControllerFactory,
     ControllerSettings,
-    ElectionSettings,
-    ElectionTimings,
     Manager,
-    ManagerSettings,
-    ServingSettings,
 )
 from fivespot.runtime.manager import assemble as manager_on
 from fivespot.runtime.manager.entrypoint import stop_on_signals
@@ -36,13 +32,12 @@ from fivespot.schedule.zones import TZDATA_RELEASE
 from .main import complain
 from .options import ManagerOptions
 
-__all__ = ["RECONCILERS_ANNOTATION", "assemble", "controller_factory", "machine_settings", "run_process"]
+__all__ = ["assemble", "controller_factory", "machine_settings", "run_process"]
 
 if TYPE_CHECKING:
     from fivespot.controllers.scheduledmachine import MachineSettings
 
 FIELD_MANAGER = "5spot-controller"
-RECONCILERS_ANNOTATION = ANNOTATION_RECONCILERS
 
 _log = structlog.get_logger(__name__)
 
@@ -107,14 +102,13 @@ def assemble(
     tracer: Tracer = NULL_TRACER,
 ) -> Manager:
     """Assemble a manager from its options and a connection."""
-    settings = ManagerSettings(
-        serving=ServingSettings(
-            bind_address=options.bind_address or ("0.0.0.0" if connection.in_cluster else "127.0.0.1"),  # noqa: S104
-            metrics_port=options.metrics_port,
-            health_port=options.health_port,
-        ),
-        election=_election(options, rng),
-        tune_collector=True,
+    # A dry run writes nothing, not even a Lease, and works beside the process that holds it.
+    chosen = replace(options, leader_election=False) if options.dry_run else options
+    settings = chosen.manager_settings(
+        options.reconcilers,
+        in_cluster=connection.in_cluster,
+        # Outside a pod nothing promises that the host's name is ours alone.
+        identity=f"{socket.gethostname()}_{int(rng.random() * 2**48):012x}",
     )
     manager = manager_on(
         connection,
@@ -155,28 +149,6 @@ def controller_factory(name: str, options: ManagerOptions) -> ControllerFactory:
     from fivespot.controllers.scheduledmachine import build  # noqa: PLC0415
 
     return partial(build, settings=machine_settings(options))
-
-
-def _election(options: ManagerOptions, rng: Random) -> ElectionSettings | None:
-    """The Lease to compete for. A dry run writes nothing, not even a Lease, and runs beside the leader."""
-    try:
-        timings = ElectionTimings(options.lease_duration, options.lease_renew_deadline, options.lease_retry_period)
-    except ValueError as error:
-        raise ConfigError(
-            f"--lease-duration-secs, --lease-renew-deadline-secs, --lease-retry-period-secs: {error}"
-        ) from error
-    if not options.leader_election or options.dry_run:
-        return None
-    # Outside a pod the host name may not be unique.
-    identity = options.pod_name or f"{socket.gethostname()}_{int(rng.random() * 2**48):012x}"
-    return ElectionSettings(
-        namespace=options.lease_namespace,
-        name=options.lease_name,
-        identity=identity,
-        annotation=RECONCILERS_ANNOTATION,
-        members=options.reconcilers,
-        timings=timings,
-    )
 
 
 def machine_settings(options: ManagerOptions) -> MachineSettings:

@@ -100,7 +100,7 @@ def documents() -> Iterator[tuple[Block, dict[str, Any]]]:
 def _flags(command: click.Command) -> set[str]:
     """Flags as the help shows them."""
     shown = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
-    return {flag for parameter in shown for flag in parameter.opts} | {"--help", "-h"}
+    return {flag for parameter in shown for flag in (*parameter.opts, *parameter.secondary_opts)} | {"--help", "-h"}
 
 
 def _commands() -> dict[str, click.Command]:

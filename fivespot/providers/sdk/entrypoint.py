@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from fivespot.runtime.clock import system_random
 from fivespot.runtime.errors import ConfigError
+from fivespot.settings import in_pod, program_settings
 
 from .controller import build_controller
 from .definition import Provider
-from .environment import in_pod, settings_from
 
 if TYPE_CHECKING:
     from fivespot.runtime import LogFormat, Manager, ManagerSettings
@@ -56,9 +56,10 @@ def run(
     if settings is None:
         # Outside a pod nothing promises that the host's name is ours alone.
         identity = f"{platform.node()}_{int(system_random().random() * 2**48):012x}"
-        kinds = [provider.name for provider in providers]
+        pod = in_pod(os.environ, kubeconfig)
         try:
-            settings = settings_from(os.environ, kinds, pod=in_pod(os.environ, kubeconfig), identity=identity)
+            names = [provider.name for provider in providers]
+            settings = program_settings(os.environ, names, in_cluster=pod, identity=identity)
         except ConfigError as error:
             sys.stderr.write(f"{name}: {error}\n")
             raise SystemExit(2) from None

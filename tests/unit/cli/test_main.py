@@ -15,6 +15,7 @@ from fivespot.cli.main import cli, complain, main
 from fivespot.cli.options import ManagerOptions
 from fivespot.runtime.errors import ConfigError, StopError
 from fivespot.schedule.zones import TZDATA_RELEASE
+from fivespot.settings import program_settings
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -48,7 +49,7 @@ def test_defaults_match_5_spot(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (options.metrics_port, options.health_port) == (8080, 8081)
     assert (options.lease_duration, options.lease_renew_deadline, options.lease_retry_period) == (15, 10, 2)
     assert (options.lease_name, options.lease_namespace) == ("5spot-leader", "5spot-system")
-    assert (options.leader_election, options.dry_run, options.force_finalizer_on_timeout) == (False, False, False)
+    assert (options.leader_election, options.dry_run, options.force_finalizer_on_timeout) == (None, False, False)
     assert (options.log_format, options.verbose, options.event_loop) == ("json", 0, "asyncio")
     assert (options.bind_address, options.namespaces) == (None, None)
     assert (options.max_deletions_per_minute, options.capi_version) == (None, None)
@@ -217,3 +218,25 @@ def test_an_unwritable_directory_is_a_configuration_error(tmp_path: Path) -> Non
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(cli, ["crds", "-o", str(tmp_path / "file" / "x")])
     assert isinstance(result.exception, ConfigError)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("METRICS_PORT", "http"),
+        ("HEALTH_PORT", "70000"),
+        ("ENABLE_LEADER_ELECTION", "maybe"),
+        ("LEASE_DURATION_SECONDS", "long"),
+        ("LEASE_RETRY_PERIOD_SECONDS", "0"),
+    ],
+)
+def test_a_program_of_a_provider_refuses_what_the_manager_refuses_in_the_same_words(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    with pytest.raises(ConfigError) as of_a_program:
+        program_settings({variable: value}, ["toggle"], in_cluster=True, identity="me")
+    words = str(of_a_program.value).removeprefix(f"{variable}: ")
+    monkeypatch.setenv(variable, value)
+    result = CliRunner().invoke(cli, ["manager"])
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.split())

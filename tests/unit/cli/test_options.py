@@ -50,22 +50,6 @@ def test_what_cannot_be_a_namespace_is_quoted(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_", "controllers", "name"),
-    [
-        (None, ["timebasedspotschedule", "scheduledmachine"], "5spot-leader"),
-        (None, ["timebasedspotschedule"], "5spot-timebasedspotschedule-leader"),
-        (None, ["timebasedspotschedule", "manualschedule"], "5spot-manualschedule-timebasedspotschedule-leader"),
-        ("mine", ["scheduledmachine"], "mine"),
-        ("", ["scheduledmachine"], "5spot-leader"),
-    ],
-)
-def test_the_lease_is_the_one_of_5_spot_when_machines_are_among_the_work(
-    given_: str | None, controllers: list[str], name: str
-) -> None:
-    assert options.lease_name(given_, controllers) == name
-
-
-@pytest.mark.parametrize(
     ("text", "version"),
     [(None, None), ("", None), ("v1beta2", "v1beta2"), ("cluster.x-k8s.io/v1beta1", "v1beta1"), ("v1", "v1")],
 )

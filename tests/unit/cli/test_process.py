@@ -96,6 +96,11 @@ async def test_without_leader_election_no_lease_is_asked_for() -> None:
     assert build(leader_election=False)[0].settings.election is None
 
 
+async def test_in_a_cluster_there_is_an_election_unless_it_is_switched_off() -> None:
+    assert build(leader_election=None, in_cluster=True)[0].settings.election is not None
+    assert build(leader_election=None)[0].settings.election is None
+
+
 @pytest.mark.parametrize(("in_cluster", "address"), [(True, "0.0.0.0"), (False, "127.0.0.1")])
 async def test_only_in_a_cluster_do_others_reach_the_endpoints_by_default(in_cluster: bool, address: str) -> None:
     serving = build(in_cluster=in_cluster)[0].settings.serving
