@@ -14,12 +14,12 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from controlplane import ControlPlane, read_crds
 from controlplane.audit import WRITES, select
+from fivespot.runtime.objects import parse_rfc3339
 from harness import MANAGER_USER, MANIFESTS, ManagerProcess, install
 from harness.providers import ProviderKind
 from harness.wait import eventually
@@ -196,7 +196,7 @@ def _machine(name: str, namespace: str, provider: ProviderKind) -> Json:
 
 
 def _received(event: Json) -> float:
-    return datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp()
+    return parse_rfc3339(event["requestReceivedTimestamp"]).timestamp()
 
 
 def _cpu(pid: int) -> float:

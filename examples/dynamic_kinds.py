@@ -16,6 +16,7 @@ from fivespot.runtime import (
     DONE,
     METADATA,
     Controller,
+    Exists,
     Informer,
     InformerSource,
     Key,
@@ -38,7 +39,7 @@ class Inventory:
         self.group = group
         self.key = Key(namespace, "inventory")
         self.counted: dict[Resource, tuple[Informer, InformerSource]] = {}
-        self.inventories = context.cache.informer(CONFIG_MAPS, namespace=namespace, selector=Selector(exists=(LABEL,)))
+        self.inventories = context.cache.informer(CONFIG_MAPS, namespace=namespace, selector=Selector(Exists(LABEL)))
         self.controller = context.controller("inventory", self, workers=1)
         self.controller.watches(self.inventories)
         self.controller.enqueue(self.key)

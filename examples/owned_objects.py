@@ -18,11 +18,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from fivespot.runtime import (
+    CRDS,
     DONE,
     METADATA,
     Change,
     Client,
     Controller,
+    Exists,
     Key,
     Manager,
     ManagerContext,
@@ -31,11 +33,11 @@ from fivespot.runtime import (
     Result,
     Selector,
     owner_of,
+    owner_reference,
     run,
 )
 from fivespot.runtime.crd import CrdVersion, crd
 
-CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 FLEETS = Resource("example.com", "v1", "fleets", "Fleet")
 LABEL = "example.com/fleet"
@@ -53,8 +55,8 @@ class Fleet(BaseModel):
 
 
 def ship(fleet: Object, name: str) -> dict[str, Any]:
-    owner = {"apiVersion": FLEETS.api_version, "kind": FLEETS.kind, "name": fleet.key.name, "uid": fleet.head.uid}
-    metadata = {"name": name, "labels": {LABEL: fleet.key.name}, "ownerReferences": [{**owner, "controller": True}]}
+    owners = [owner_reference(FLEETS, fleet)]
+    metadata = {"name": name, "labels": {LABEL: fleet.key.name}, "ownerReferences": owners}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
 
 
@@ -64,7 +66,7 @@ class FleetReconciler:
         self.fleets = context.cache.informer(FLEETS, namespace=namespace)
         # Whether a ship exists is all that is asked, so its contents need not be read or kept.
         self.ships = context.cache.informer(
-            CONFIG_MAPS, namespace=namespace, selector=Selector(exists=(LABEL,)), projection=METADATA
+            CONFIG_MAPS, namespace=namespace, selector=Selector(Exists(LABEL)), projection=METADATA
         )
         self.ships.add_index(BY_OWNER, owner_uids)
 
@@ -72,7 +74,7 @@ class FleetReconciler:
         fleet = self.fleets.get(key)
         if fleet is None or fleet.head.deleting:
             return DONE  # Kubernetes' garbage collector removes what a deleted object owned.
-        wanted = {f"{key.name}-{number}" for number in range(fleet.decode()["spec"]["size"])}
+        wanted = {f"{key.name}-{number}" for number in range(fleet.read(Fleet).spec.size)}
         # What this process wrote is in the cache already: no ship is made twice because the cache is behind.
         owned = {obj.key.name: obj for obj in self.ships.by_index(BY_OWNER, fleet.head.uid)}
         for name in sorted(wanted - owned.keys()):

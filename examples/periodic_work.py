@@ -21,6 +21,7 @@ from fivespot.runtime import (
     DONE,
     METADATA,
     Controller,
+    Exists,
     Key,
     Manager,
     ManagerContext,
@@ -30,6 +31,7 @@ from fivespot.runtime import (
     Result,
     Selector,
     TerminalError,
+    parse_rfc3339,
     run,
 )
 
@@ -47,14 +49,14 @@ def expires(obj: Object) -> datetime:
     text = obj.head.labels[LABEL]
     if not text.isdecimal() or len(text) > 9:
         raise TerminalError(f"{LABEL} of {obj.key} is {text!r}; it must be a number of seconds")
-    return datetime.fromisoformat(obj.head.creation_timestamp) + timedelta(seconds=int(text))
+    return parse_rfc3339(obj.head.creation_timestamp) + timedelta(seconds=int(text))
 
 
 class Expiry:
     def __init__(self, context: ManagerContext, namespace: str) -> None:
         self.client, self.clock, self.events = context.client, context.clock, context.events
         self.maps = context.cache.informer(
-            CONFIG_MAPS, namespace=namespace, selector=Selector(exists=(LABEL,)), projection=METADATA
+            CONFIG_MAPS, namespace=namespace, selector=Selector(Exists(LABEL)), projection=METADATA
         )
 
     async def reconcile(self, key: Key) -> Result:
@@ -67,7 +69,7 @@ class Expiry:
             return Result(requeue_after=min(left, 3600.0))
         # With uid and version: an object that was replaced or relabelled a moment ago is not deleted.
         await self.client.delete(CONFIG_MAPS, key, uid=obj.head.uid, version=obj.head.version)
-        about = ObjectRef("v1", "ConfigMap", key.namespace, key.name, obj.head.uid)
+        about = ObjectRef.of(CONFIG_MAPS, obj)
         self.events.event(about, type="Normal", reason="Expired", message="its time was over", once="expired")
         return DONE
 
@@ -82,7 +84,7 @@ def build(namespace: str, context: ManagerContext) -> Controller:
 async def report(context: ManagerContext, namespace: str, every: float) -> None:
     """Runs until it is cancelled. The informer is shared with the controller: it costs no second watch."""
     maps = context.cache.informer(
-        CONFIG_MAPS, namespace=namespace, selector=Selector(exists=(LABEL,)), projection=METADATA
+        CONFIG_MAPS, namespace=namespace, selector=Selector(Exists(LABEL)), projection=METADATA
     )
     await maps.wait_synced()
     while True:

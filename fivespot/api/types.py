@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Annotated, Final, Literal
 
 from pydantic import ConfigDict, Field
@@ -83,14 +82,6 @@ Precise on purpose: a rule may hand what matches to CEL's `timestamp()`, and an 
 one thing that the API server does not tolerate in objects older than the rule. For the same reason the fields have no
 `format: date-time`: with it, the server converts the value before any rule can look at it.
 """
-
-
-def parse_timestamp(text: str) -> datetime:
-    """An RFC 3339 instant as an aware datetime; finer than microseconds is cut off. Raises `ValueError`."""
-    instant = datetime.fromisoformat(text)
-    if instant.tzinfo is None:
-        raise ValueError(f"{text!r} has no offset: write an instant such as 2027-01-31T06:00:00Z")
-    return instant
 
 
 Timestamp = Annotated[str, Field(max_length=64), Extra({"format": "date-time"})]

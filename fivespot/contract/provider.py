@@ -7,10 +7,11 @@ cleaned, wrong types are an unresolved provider, and nothing here raises.
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from typing import Any, Final
 
 import msgspec
+
+from fivespot.runtime.objects import parse_rfc3339
 
 from .resolution import PROVIDER_NOT_READY, STATUS_ACTIVE_MISSING, Display, Resolved, Unresolved
 
@@ -157,7 +158,7 @@ def _instant(raw: msgspec.Raw) -> str:
     if text is None or len(text) > TIME_BYTES:
         return ""
     try:
-        datetime.fromisoformat(text)
+        parse_rfc3339(text)
     except ValueError:
         return ""
     return text if _RFC3339.fullmatch(text) else ""

@@ -10,6 +10,7 @@
     │   ├── DeadlineError            a connect, read or total limit was exceeded
     │   └── BrokenStreamError        the connection ended in the middle of a response
     ├── ProtocolError                the response is not what the Kubernetes API promises
+    │   └── UndecodableObjectError   one object in it cannot be decoded; the others can
     ├── ApiError                     the API server refused (carries HTTP status and reason)
     │   ├── BadRequestError          400
     │   ├── UnauthorizedError        401
@@ -71,6 +72,7 @@ __all__ = [
     "ThrottledError",
     "TransportError",
     "UnauthorizedError",
+    "UndecodableObjectError",
     "UnsupportedMediaError",
     "api_error",
 ]
@@ -106,6 +108,19 @@ class BrokenStreamError(TransportError):
 
 class ProtocolError(FivespotError):
     """A response arrived, but it is not what the Kubernetes API promises."""
+
+
+class UndecodableObjectError(ProtocolError):
+    """One object of an answer or a watch cannot be decoded.
+
+    :param namespace: of the object, as far as it can be read; "" otherwise.
+    :param name: likewise.
+    """
+
+    def __init__(self, message: str, *, namespace: str = "", name: str = "") -> None:
+        super().__init__(message)
+        self.namespace = namespace
+        self.name = name
 
 
 @dataclass(frozen=True, slots=True)

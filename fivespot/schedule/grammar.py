@@ -11,7 +11,9 @@ import calendar
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
+
+from fivespot.runtime.objects import parse_rfc3339
 
 from .errors import GrammarError
 
@@ -224,10 +226,9 @@ def parse_instant(text: str) -> datetime:
     match = _INSTANT.fullmatch(text)
     suggestion = None
     if match and match[4]:
-        zone = "+00:00" if match[4] in "Zz" else match[4]
         try:
-            return datetime.fromisoformat(f"{match[1]}T{match[2]}{(match[3] or '')[:7]}{zone}").astimezone(UTC)
-        except (ValueError, OverflowError):
+            return parse_rfc3339(f"{match[1]}T{match[2]}{match[3] or ''}{match[4]}")
+        except ValueError:
             pass  # a day or hour that does not exist, or one outside of the years 1 to 9999
     elif match:
         suggestion = f'"{match[1]}T{match[2]}Z"'

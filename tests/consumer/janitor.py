@@ -23,8 +23,10 @@ from fivespot.runtime import (
     ElectionSettings,
     ElectionTimings,
     EventRecorder,
+    Exists,
     GroupKind,
     Head,
+    In,
     Informer,
     InformerSource,
     Key,
@@ -152,7 +154,7 @@ def build(context: ManagerContext) -> Controller:
 
 FACTORY: ControllerFactory = build
 LABELS_ONLY = Projection("labels", lambda raw: b"{}")
-MINE = Selector(equals=(("team", "a"),), exists=("job",))
+MINE = Selector(In("team", "a"), Exists("job"))
 
 
 async def by_hand(answer: bytes) -> list[Object]:

@@ -15,7 +15,7 @@ from fivespot.runtime.cache import Cache
 from fivespot.runtime.client import Client, connect
 from fivespot.runtime.clock import SystemClock, ThreadOffload
 from fivespot.runtime.errors import ConflictError, InvalidError, NotFoundError
-from fivespot.runtime.objects import METADATA, GroupKind, Key, Resource, Selector
+from fivespot.runtime.objects import CRDS, METADATA, GroupKind, Key, Resource, Selector
 from fivespot.runtime.reconcile import (
     DONE,
     Controller,
@@ -155,7 +155,7 @@ async def test_a_kind_that_is_installed_later_and_removed_again(client: Client, 
         await eventually_async(lambda: controller.ready)
         assert not opened()
         await client.create(
-            Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False),
+            CRDS,
             definition,
         )
         await eventually_async(lambda: source.informer is not None and source.informer.synced)

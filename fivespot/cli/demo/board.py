@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from fivespot.runtime import Change, ChangeType, Resource
+from fivespot.runtime.objects import parse_rfc3339
 from fivespot.testing.clusterapi.core import MACHINES
 
 from .sample import HOURS, MANUAL, MARKET, NODES, SCHEDULED_MACHINES
@@ -115,7 +116,7 @@ def _schedule(resource: Resource, body: Json) -> ScheduleRow:
         active=status.get("active"),
         ready=ready.get("reason", ""),
         message=ready.get("message", ""),
-        next=datetime.fromisoformat(following) if following else None,
+        next=parse_rfc3339(following) if following else None,
     )
 
 

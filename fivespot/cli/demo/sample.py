@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from fivespot.runtime import Key, Resource
+from fivespot.runtime.objects import rfc3339
 from fivespot.testing.clusterapi import SIMULATED
 from fivespot.testing.clusterapi.core import MACHINES
 
@@ -101,8 +102,8 @@ def acts(midnight: datetime) -> list[OperatorAction]:
 
     :param midnight: with which that day begins in :data:`ZONE`.
     """
-    until = (midnight + timedelta(hours=8, minutes=10)).isoformat().replace("+00:00", "Z")
-    evening = (midnight + timedelta(hours=20)).isoformat().replace("+00:00", "Z")
+    until = rfc3339(midnight + timedelta(hours=8, minutes=10))
+    evening = rfc3339(midnight + timedelta(hours=20))
     early = {"name": "early-build", "active": True, "until": until, "reason": "release 4.2"}
     late = {"name": "late-shift", "active": True, "until": evening, "reason": "end of quarter"}
     return [

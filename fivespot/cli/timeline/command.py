@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import click
 
 from fivespot.cli.console import colours, shows
 from fivespot.runtime.errors import ConfigError
+from fivespot.runtime.objects import rfc3339
 
 if TYPE_CHECKING:
     from fivespot.cli.timeline.forecast import Forecast, Period
@@ -112,8 +112,7 @@ def timeline(
 def _as_json(course: Forecast, period: Period) -> str:
     # With a fraction of a second where there is one: overrides may have it.
     changes = [
-        {"at": change.at.astimezone(UTC).isoformat().replace("+00:00", "Z"), "active": change.active}
-        for change in course.changes(period.end)
+        {"at": rfc3339(change.at, fraction=True), "active": change.active} for change in course.changes(period.end)
     ]
     return json.dumps({"initialActive": course.initial, "transitions": changes}, indent=2)
 

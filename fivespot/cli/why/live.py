@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from fivespot.api import names
 from fivespot.runtime.cache import KindAbsent, KindState, KindUnknown
-from fivespot.runtime.cache.crds import CRDS, by_priority, read_definition
+from fivespot.runtime.cache.crds import by_priority, read_definition
 from fivespot.runtime.client import Client, Discovery
 from fivespot.runtime.client.discovery import GroupServed
 from fivespot.runtime.errors import (
@@ -22,7 +22,7 @@ from fivespot.runtime.errors import (
     NotServedError,
     ProtocolError,
 )
-from fivespot.runtime.objects import GroupKind, Key, Object, Resource
+from fivespot.runtime.objects import CRDS, GroupKind, Key, Object, Resource
 
 __all__ = ["LiveKind", "LiveKinds", "LiveObjects", "LiveReaders", "ReadRefused", "Unread"]
 

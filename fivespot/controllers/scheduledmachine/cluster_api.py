@@ -12,7 +12,7 @@ import msgspec
 from fivespot.api import names
 from fivespot.contract import clean
 from fivespot.runtime.errors import ProtocolError
-from fivespot.runtime.objects import GroupKind, Head, Object, Projection, exact, group_of
+from fivespot.runtime.objects import GroupKind, Head, Object, Projection, encode_exact, group_of
 
 from .children import EXCLUDE_DRAIN, EXCLUDE_VOLUMES
 from .instants import read_instant
@@ -131,7 +131,7 @@ _machine_decoder = msgspec.json.Decoder(_Machine)
 def _keep(raw: bytes | msgspec.Raw) -> bytes:
     machine = _machine_decoder.decode(raw)
     machine.status.conditions, machine.status.v1beta2 = list(_conditions(machine.status).values()), None
-    return exact(machine)
+    return encode_exact(machine)
 
 
 def _conditions(status: _Status) -> dict[str, _Condition]:

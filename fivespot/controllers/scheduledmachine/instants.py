@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, datetime, timedelta
+
+from fivespot.runtime.objects import parse_rfc3339
 
 __all__ = ["read_instant", "whole_second"]
 
@@ -10,13 +12,11 @@ __all__ = ["read_instant", "whole_second"]
 def read_instant(value: object) -> datetime | None:
     """An RFC 3339 instant in UTC; None for anything else, whoever wrote it."""
     try:
-        instant = datetime.fromisoformat(value) if isinstance(value, str) else None
+        instant = parse_rfc3339(value) if isinstance(value, str) else None
     except ValueError:
         return None
-    # Without an offset it is no instant. At the edge of the calendar no offset and no wait can be added to it.
-    if instant is None or instant.tzinfo is None or not MINYEAR < instant.year < MAXYEAR:
-        return None
-    return instant.astimezone(UTC)
+    # At the edge of the calendar no wait can be added to it.
+    return instant if instant is not None and MINYEAR < instant.year < MAXYEAR else None
 
 
 def whole_second(instant: datetime) -> datetime:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from fivespot.api.types import INSTANT_PATTERN, ApiModel, Instant, Timestamp, parse_timestamp
+from fivespot.api.types import INSTANT_PATTERN, ApiModel, Instant, Timestamp
 from fivespot.runtime.crd import Cel, list_map, matches, nullable
+from fivespot.runtime.objects import parse_rfc3339, rfc3339
 
 from .overrides import Override, OverrideRecord, OverrideState, Until
 
@@ -56,7 +57,7 @@ def _in_order(override: OverrideEntry) -> bool:
     begin, end = override.from_, override.until
     if begin is None or not (_INSTANT.fullmatch(begin) and _INSTANT.fullmatch(end)):
         return True
-    return parse_timestamp(begin) < parse_timestamp(end)
+    return parse_rfc3339(begin) < parse_rfc3339(end)
 
 
 class OverrideEntry(ApiModel):
@@ -178,12 +179,12 @@ def _until(text: str) -> Until:
         return "nextTransition"
     if text == FOREVER:
         return "forever"
-    return parse_timestamp(text).astimezone(UTC)
+    return parse_rfc3339(text)
 
 
 def _instant(text: str | None) -> datetime | None:
-    return parse_timestamp(text).astimezone(UTC) if text is not None else None
+    return parse_rfc3339(text) if text is not None else None
 
 
 def _text(instant: datetime) -> str:
-    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return rfc3339(instant, fraction=True)

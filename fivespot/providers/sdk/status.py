@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from fivespot.api.types import parse_timestamp
-from fivespot.runtime.objects import Condition, find_condition, merge_diff, rfc3339, set_conditions
+from fivespot.runtime.objects import Condition, find_condition, merge_diff, parse_rfc3339, rfc3339, set_conditions
 
 from .override_spec import write_records
 from .overrides import OVERRIDDEN, OverrideRecord
@@ -46,7 +45,7 @@ def stored_active(status: Mapping[str, Any]) -> bool | None:
 def stored_since(status: Mapping[str, Any]) -> datetime | None:
     """When the stored verdict was last changed."""
     try:
-        return parse_timestamp(status["lastTransitionTime"])
+        return parse_rfc3339(status["lastTransitionTime"])
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -59,7 +59,7 @@ class StatusWriter:
     def record(self, obj: Object, note: EventNote) -> None:
         """Record an event about an object."""
         resource, head = self._resource, obj.head
-        regarding = ObjectRef(resource.api_version, resource.kind, head.namespace, head.name, head.uid)
+        regarding = ObjectRef.of(resource, head)
 
         def record() -> None:
             self._events.note(regarding, note)

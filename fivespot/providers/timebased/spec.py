@@ -23,10 +23,10 @@ from fivespot.api.types import (
     ScheduleStatus,
     StartTime,
     TimeZone,
-    parse_timestamp,
     whole_hours,
 )
 from fivespot.runtime.crd import Cel, list_map, matches
+from fivespot.runtime.objects import parse_rfc3339
 
 KIND: Final = "TimeBasedSpotSchedule"
 PLURAL: Final = "timebasedspotschedules"
@@ -108,7 +108,7 @@ class DateExceptionSpec(ApiModel):
 def _in_order(spec: TimeBasedSpotScheduleSpec) -> bool:
     if spec.valid_from is None or spec.valid_until is None:
         return True
-    return parse_timestamp(spec.valid_from) < parse_timestamp(spec.valid_until)
+    return parse_rfc3339(spec.valid_from) < parse_rfc3339(spec.valid_until)
 
 
 class TimeBasedSpotScheduleSpec(ApiModel):

@@ -7,12 +7,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fivespot.runtime.objects import KindState, Object, Resource
+from fivespot.runtime.objects import KindState, Object
 
-__all__ = ["CRDS", "by_priority", "read_definition"]
-
-CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
-"""The resource of CustomResourceDefinitions."""
+__all__ = ["by_priority", "read_definition"]
 
 
 class _Names(msgspec.Struct, gc=False):

@@ -18,6 +18,7 @@ from fivespot.runtime.client import Client
 from fivespot.runtime.clock import Random
 from fivespot.runtime.errors import ApiError, NotFoundError, ProtocolError, TransportError
 from fivespot.runtime.objects import (
+    CRDS,
     METADATA,
     Change,
     ChangeType,
@@ -31,7 +32,7 @@ from fivespot.runtime.objects import (
     Resource,
 )
 
-from .crds import CRDS, read_definition
+from .crds import read_definition
 from .informer import Informer, Subscription
 
 __all__ = ["Kinds"]

@@ -1,4 +1,4 @@
-"""Does what the state machine of :mod:`.reflector` says, against a real server."""
+"""Does what the phase machine of :mod:`.reflector` says, against a real server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from .reflector_state import (
     BackingOff,
     Begin,
     Commit,
-    Course,
     Effect,
     Event,
     FetchPage,
@@ -28,6 +27,7 @@ from .reflector_state import (
     OpenWatch,
     PageRead,
     Rest,
+    State,
     StreamStalled,
     TimerFired,
     WatchOver,
@@ -73,16 +73,16 @@ class Reflector:
     async def run(self) -> None:
         shared = self._shared
         streaming = self._settings.streaming and shared.resource.qualified not in self._no_streaming
-        course = Course(streaming=streaming)
-        happening: Event | None = Begin()
+        state = State(streaming=streaming)
+        event: Event | None = Begin()
         try:
-            while happening is not None:
-                before = course
-                course, effects = step(course, happening, self._settings, self._rng.random())
-                self._note(before, course, happening)
-                happening = None
+            while event is not None:
+                before = state
+                state, effects = step(state, event, self._settings, self._rng.random())
+                self._note(before, state, event)
+                event = None
                 for effect in effects:
-                    happening = await self._do(effect)
+                    event = await self._do(effect)
         finally:
             shared.state = "stopped"
             shared.store.abandon()
@@ -127,7 +127,7 @@ class Reflector:
                 metadata_only=shared.projection.metadata_only,
                 limit=self._settings.page_size,
                 continue_token=token,
-                # The newest state, not what some server's cache has: a list must show all that is confirmed.
+                # The newest phase, not what some server's cache has: a list must show all that is confirmed.
                 version=None,
                 match=None,
             )
@@ -291,19 +291,19 @@ class Reflector:
 
     # What others see of it
 
-    def _note(self, before: Course, course: Course, happening: Event) -> None:
+    def _note(self, before: State, state: State, event: Event) -> None:
         shared = self._shared
-        shared.state = course.state.label
-        if before.streaming and not course.streaming:
+        shared.state = state.phase.label
+        if before.streaming and not state.streaming:
             self._no_streaming.add(shared.resource.qualified)
             _log.info("streaming list not usable, listing in pages from now on", informer=str(shared))
-        if not isinstance(course.state, BackingOff):
+        if not isinstance(state.phase, BackingOff):
             return
-        match happening:
+        match event:
             case ListFailed(error):
                 text = f"{error}"
             case WatchOver(end=end, error=error):
-                if end in _ORDINARY and course.failures + course.misses + course.relists == 1:
+                if end in _ORDINARY and state.failures + state.misses + state.relists == 1:
                     # Only a row of them is a failure.
                     return
                 text = f"{error}"
@@ -314,7 +314,7 @@ class Reflector:
         held_back = self._limiter.allow(kind, self._clock.monotonic())
         if held_back is not None:
             # A resource that is not served (yet) is ordinary: its definition may come at any time.
-            level = _log.warning if course.state.served else _log.info
+            level = _log.warning if state.phase.served else _log.info
             level("cannot read from the server", informer=str(shared), error=text, held_back=held_back)
 
     def _recovered(self) -> None:

@@ -26,7 +26,6 @@ __all__ = [
     "BackingOff",
     "Begin",
     "Commit",
-    "Course",
     "Effect",
     "Empty",
     "Event",
@@ -38,6 +37,7 @@ __all__ = [
     "Listing",
     "OpenWatch",
     "PageRead",
+    "Phase",
     "ReflectorSettings",
     "Rest",
     "State",
@@ -155,11 +155,11 @@ class Stopped:
     label = "stopped"
 
 
-State: TypeAlias = Empty | Listing | Syncing | Watching | BackingOff | Stopped
+Phase: TypeAlias = Empty | Listing | Syncing | Watching | BackingOff | Stopped
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class State:
     """What a reflector remembers.
 
     :param version: the version reached: where the next watch begins.
@@ -172,7 +172,7 @@ class Course:
     :param stream_failures: streaming lists in a row that broke.
     """
 
-    state: State = Empty()
+    phase: Phase = Empty()
     version: int = 0
     failures: int = 0
     misses: int = 0
@@ -288,7 +288,7 @@ class Rest:
 
 Effect: TypeAlias = FetchPage | Commit | OpenWatch | Follow | Rest
 
-Transition: TypeAlias = tuple[Course, tuple[Effect, ...]]
+Transition: TypeAlias = tuple[State, tuple[Effect, ...]]
 
 _NO_STREAM = (BadRequestError, InvalidError, MethodNotAllowedError, UnsupportedMediaError)
 
@@ -299,38 +299,38 @@ _CONNECTION = frozenset({WatchEnd.BROKEN, WatchEnd.IDLE})
 """Ends that say something of the connection only."""
 
 
-def step(course: Course, event: Event, settings: ReflectorSettings, rng: float) -> Transition:
+def step(state: State, event: Event, settings: ReflectorSettings, rng: float) -> Transition:
     """One transition.
 
     :param rng: a number in [0, 1) for jitter.
-    :returns: the new course, and what to do in this order; only the last takes time, and what comes of it is the
-        next happening. Nothing to do means stopped.
+    :returns: the new state, and what to do in this order; only the last takes time, and what comes of it is the
+        next event. Nothing to do means stopped.
     """
-    state = course.state
+    phase = state.phase
     match event:
         case StopAsked():
-            return replace(course, state=Stopped()), ()
-        case Begin() if isinstance(state, Empty):
-            return _list(course)
-        case PageRead() if isinstance(state, Listing):
-            return _page(course, state, event)
-        case ListFailed() if isinstance(state, Listing):
-            return _list_failed(course, state, event.error, settings, rng)
-        case InitialEnd() if isinstance(state, Syncing):
-            watching = replace(course, state=Watching(), version=event.version, barren=0, stream_failures=0, misses=0)
+            return replace(state, phase=Stopped()), ()
+        case Begin() if isinstance(phase, Empty):
+            return _list(state)
+        case PageRead() if isinstance(phase, Listing):
+            return _page(state, phase, event)
+        case ListFailed() if isinstance(phase, Listing):
+            return _list_failed(state, phase, event.error, settings, rng)
+        case InitialEnd() if isinstance(phase, Syncing):
+            watching = replace(state, phase=Watching(), version=event.version, barren=0, stream_failures=0, misses=0)
             return watching, (Commit(event.version), Follow())
-        case StreamStalled() if isinstance(state, Syncing):
-            return _list(replace(course, streaming=False))
-        case WatchOver() if isinstance(state, Syncing):
-            return _stream_over(course, event, settings, rng)
-        case WatchOver() if isinstance(state, Watching):
-            return _watch_over(course, event, settings, rng)
-        case TimerFired() if isinstance(state, BackingOff):
-            return _list(course) if state.relist else _watch(course, course.version)
-        case KindChanged() if isinstance(state, BackingOff):
-            return _list(replace(course, failures=0, misses=0))
+        case StreamStalled() if isinstance(phase, Syncing):
+            return _list(replace(state, streaming=False))
+        case WatchOver() if isinstance(phase, Syncing):
+            return _stream_over(state, event, settings, rng)
+        case WatchOver() if isinstance(phase, Watching):
+            return _watch_over(state, event, settings, rng)
+        case TimerFired() if isinstance(phase, BackingOff):
+            return _list(state) if phase.relist else _watch(state, state.version)
+        case KindChanged() if isinstance(phase, BackingOff):
+            return _list(replace(state, failures=0, misses=0))
         case _:
-            raise AssertionError(f"{event} cannot happen in {state}")
+            raise AssertionError(f"{event} cannot happen in {phase}")
 
 
 def backoff(
@@ -349,42 +349,42 @@ def backoff(
     return max(ceiling * (0.5 + rng / 2), asked * (1 + rng / 2))
 
 
-def _list(course: Course) -> Transition:
-    if course.streaming:
-        return replace(course, state=Syncing()), (OpenWatch(None),)
-    return replace(course, state=Listing()), (FetchPage(""),)
+def _list(state: State) -> Transition:
+    if state.streaming:
+        return replace(state, phase=Syncing()), (OpenWatch(None),)
+    return replace(state, phase=Listing()), (FetchPage(""),)
 
 
-def _watch(course: Course, version: int) -> Transition:
-    return replace(course, state=Watching(), version=version), (OpenWatch(version),)
+def _watch(state: State, version: int) -> Transition:
+    return replace(state, phase=Watching(), version=version), (OpenWatch(version),)
 
 
 def _rest(
-    course: Course, error: Exception | None, settings: ReflectorSettings, rng: float, *, relist: bool
+    state: State, error: Exception | None, settings: ReflectorSettings, rng: float, *, relist: bool
 ) -> Transition:
     """Wait after an attempt that the server worked on."""
     served = not isinstance(error, (NotFoundError, NotServedError))
-    failures = course.failures + 1
-    course = replace(course, state=BackingOff(relist or not served, served), failures=failures)
+    failures = state.failures + 1
+    state = replace(state, phase=BackingOff(relist or not served, served), failures=failures)
     asked = error.retry_after if isinstance(error, ApiError) else None
     seconds = backoff(failures, settings, rng, cap=settings.backoff_cap, retry_after=asked)
-    return course, (Rest(seconds, until_served=not served),)
+    return state, (Rest(seconds, until_served=not served),)
 
 
-def _relist(course: Course, error: Exception | None, settings: ReflectorSettings, rng: float) -> Transition:
+def _relist(state: State, error: Exception | None, settings: ReflectorSettings, rng: float) -> Transition:
     """Wait for a list after a watch that cannot be resumed."""
-    relists = course.relists + 1
-    course = replace(course, state=BackingOff(relist=True), relists=relists, barren=0)
+    relists = state.relists + 1
+    state = replace(state, phase=BackingOff(relist=True), relists=relists, barren=0)
     asked = error.retry_after if isinstance(error, ApiError) else None
-    return course, (Rest(backoff(relists, settings, rng, cap=settings.backoff_cap, retry_after=asked)),)
+    return state, (Rest(backoff(relists, settings, rng, cap=settings.backoff_cap, retry_after=asked)),)
 
 
-def _reconnect(course: Course, settings: ReflectorSettings, rng: float, *, relist: bool) -> Transition:
+def _reconnect(state: State, settings: ReflectorSettings, rng: float, *, relist: bool) -> Transition:
     """Wait after an attempt that did not reach the server, or that ended early without a refusal."""
-    misses = course.misses + 1
+    misses = state.misses + 1
     # A server that was away has started anew: what it refused before is not held against it.
-    course = replace(course, state=BackingOff(relist), misses=misses, failures=0)
-    return course, (Rest(backoff(misses, settings, rng, cap=settings.connect_cap)),)
+    state = replace(state, phase=BackingOff(relist), misses=misses, failures=0)
+    return state, (Rest(backoff(misses, settings, rng, cap=settings.connect_cap)),)
 
 
 def _unreached(error: Exception) -> bool:
@@ -394,56 +394,54 @@ def _unreached(error: Exception) -> bool:
     return isinstance(error, TransportError) and not isinstance(error, DeadlineError | BrokenStreamError)
 
 
-def _page(course: Course, state: Listing, event: PageRead) -> Transition:
+def _page(state: State, phase: Listing, event: PageRead) -> Transition:
     # All pages of one list are of one version. Should a server say otherwise, the watch begins at the oldest:
     # what it then tells twice is dropped as old news, while a gap would never be closed.
-    version = min(state.version, event.version) if state.version else event.version
+    version = min(phase.version, event.version) if phase.version else event.version
     if event.token:
-        return replace(course, state=Listing(event.token, version)), (FetchPage(event.token),)
-    course = replace(course, state=Watching(), version=version, barren=0, restarts=0, misses=0)
-    return course, (Commit(version), OpenWatch(version))
+        return replace(state, phase=Listing(event.token, version)), (FetchPage(event.token),)
+    state = replace(state, phase=Watching(), version=version, barren=0, restarts=0, misses=0)
+    return state, (Commit(version), OpenWatch(version))
 
 
-def _list_failed(
-    course: Course, state: Listing, error: Exception, settings: ReflectorSettings, rng: float
-) -> Transition:
-    if state.token and isinstance(error, (GoneError, BadRequestError)):
+def _list_failed(state: State, phase: Listing, error: Exception, settings: ReflectorSettings, rng: float) -> Transition:
+    if phase.token and isinstance(error, (GoneError, BadRequestError)):
         # The continue token has expired, which happens to a list that is read slowly: begin again, at once the
         # first time, since only this list is affected.
-        course = replace(course, restarts=course.restarts + 1)
-        if course.restarts == 1:
-            return replace(course, state=Listing()), (FetchPage(""),)
+        state = replace(state, restarts=state.restarts + 1)
+        if state.restarts == 1:
+            return replace(state, phase=Listing()), (FetchPage(""),)
     if _unreached(error):
-        return _reconnect(course, settings, rng, relist=True)
-    return _rest(course, error, settings, rng, relist=True)
+        return _reconnect(state, settings, rng, relist=True)
+    return _rest(state, error, settings, rng, relist=True)
 
 
-def _stream_over(course: Course, event: WatchOver, settings: ReflectorSettings, rng: float) -> Transition:
+def _stream_over(state: State, event: WatchOver, settings: ReflectorSettings, rng: float) -> Transition:
     if isinstance(event.error, _NO_STREAM):
-        return _list(replace(course, streaming=False))
+        return _list(replace(state, streaming=False))
     if not event.opened and event.end in _CONNECTION:
-        return _reconnect(course, settings, rng, relist=True)
+        return _reconnect(state, settings, rng, relist=True)
     if event.opened:
-        broken = course.stream_failures + 1
-        course = replace(course, stream_failures=broken, streaming=course.streaming and broken < settings.stream_tries)
-    return _rest(course, event.error, settings, rng, relist=True)
+        broken = state.stream_failures + 1
+        state = replace(state, stream_failures=broken, streaming=state.streaming and broken < settings.stream_tries)
+    return _rest(state, event.error, settings, rng, relist=True)
 
 
-def _watch_over(course: Course, event: WatchOver, settings: ReflectorSettings, rng: float) -> Transition:
+def _watch_over(state: State, event: WatchOver, settings: ReflectorSettings, rng: float) -> Transition:
     lost = event.end in {WatchEnd.EXPIRED, WatchEnd.GARBAGE} or isinstance(event.error, _NO_STREAM)
-    course = replace(course, version=event.version)
+    state = replace(state, version=event.version)
     if event.opened:
-        course = _credit(course, event, settings, lost=lost)
-    if lost or course.barren >= settings.barren_limit:
-        return _relist(course, event.error, settings, rng)
+        state = _credit(state, event, settings, lost=lost)
+    if lost or state.barren >= settings.barren_limit:
+        return _relist(state, event.error, settings, rng)
     if event.end is WatchEnd.CLEAN and event.lasted >= settings.short_watch:
-        return _watch(course, event.version)
+        return _watch(state, event.version)
     if event.end is WatchEnd.CLEAN or event.end in _CONNECTION:
-        return _reconnect(course, settings, rng, relist=False)
-    return _rest(course, event.error, settings, rng, relist=False)
+        return _reconnect(state, settings, rng, relist=False)
+    return _rest(state, event.error, settings, rng, relist=False)
 
 
-def _credit(course: Course, event: WatchOver, settings: ReflectorSettings, *, lost: bool) -> Course:
+def _credit(state: State, event: WatchOver, settings: ReflectorSettings, *, lost: bool) -> State:
     """What a watch that was open says of the failures before it."""
     steady = event.lasted >= settings.steady_after
     # A list is dear: only a watch that went on from it shows that it was worth it.
@@ -451,9 +449,9 @@ def _credit(course: Course, event: WatchOver, settings: ReflectorSettings, *, lo
     # One that the server closes early each time may well bring something each time.
     reached = steady or (event.received > 0 and event.end is not WatchEnd.CLEAN)
     return replace(
-        course,
+        state,
         failures=0,
-        misses=0 if reached else course.misses,
-        relists=0 if went_on else course.relists,
-        barren=0 if event.received else course.barren + 1,
+        misses=0 if reached else state.misses,
+        relists=0 if went_on else state.relists,
+        barren=0 if event.received else state.barren + 1,
     )

@@ -29,6 +29,7 @@ from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import ConfigException, kube_config
 
 from fivespot.runtime.errors import ConfigError
+from fivespot.runtime.objects import rfc3339
 
 from .auth import Access, digest_files
 from .auth_plugins import VerifyingLoader
@@ -343,7 +344,7 @@ def _token_expiry(authorization: str) -> datetime | None:
 
 def _refuse_expired(what: str, ends: datetime | None, now: datetime) -> None:
     if ends is not None and ends <= now:
-        raise ConfigError(f"{what} expired at {ends.isoformat().replace('+00:00', 'Z')}")
+        raise ConfigError(f"{what} expired at {rfc3339(ends)}")
 
 
 def _forget_files(folder: str) -> None:

@@ -20,10 +20,10 @@ from fivespot.runtime.errors import (
     StopError,
     TransportError,
 )
-from fivespot.runtime.objects import Key, Object, Resource
+from fivespot.runtime.objects import Key, Object, Resource, rfc3339_micro
 from fivespot.runtime.telemetry.logs import LogLimiter
 
-from .lease import Candidate, ElectionTimings, claim, micro_time, read_lease, released
+from .lease import Candidate, ElectionTimings, claim, read_lease, released
 from .runnable_group import RunnableGroup
 
 __all__ = ["LEASES", "Election", "ElectionSettings", "LeaseClient", "Work"]
@@ -198,7 +198,7 @@ class Election:
             duration=self._timings.lease_duration,
             now=now,
         )
-        self._candidate.sent(micro_time(now), self._clock.monotonic())
+        self._candidate.sent(rfc3339_micro(now), self._clock.monotonic())
         if lease is None:
             obj = await self._client.create(LEASES, body, namespace=settings.namespace)
         else:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from fivespot.runtime.objects import Object
+from fivespot.runtime.objects import Object, rfc3339_micro
 
-__all__ = ["Candidate", "ElectionTimings", "Lease", "claim", "micro_time", "read_lease", "released"]
+__all__ = ["Candidate", "ElectionTimings", "Lease", "claim", "read_lease", "released"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def claim(
     """The object to write in order to take or renew the lease. Fields of others are kept."""
     body = _body(lease, name, namespace)
     spec = body["spec"]
-    stamp = micro_time(now)
+    stamp = rfc3339_micro(now)
     renewal = lease is not None and lease.holder == identity
     spec["holderIdentity"] = identity
     spec["leaseDurationSeconds"] = math.ceil(duration)
@@ -123,7 +123,7 @@ def claim(
 def released(lease: Lease, *, name: str, namespace: str, now: datetime) -> dict[str, Any]:
     """The object to write in order to let go: nobody holds it, and whoever sees it need not wait."""
     body = _body(lease, name, namespace)
-    body["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": micro_time(now)}
+    body["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": rfc3339_micro(now)}
     return body
 
 
@@ -213,11 +213,6 @@ class Candidate:
         # Older attempts can no longer arrive: the version they were based on is gone.
         self._attempts = {renewed: sent_at}
         self.lead_until = sent_at + self.timings.renew_deadline
-
-
-def micro_time(instant: datetime) -> str:
-    """``metav1.MicroTime``: UTC with six decimals."""
-    return instant.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _body(lease: Lease | None, name: str, namespace: str) -> dict[str, Any]:

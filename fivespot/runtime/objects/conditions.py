@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
-__all__ = ["Condition", "ConditionStatus", "find_condition", "rfc3339", "set_conditions"]
+from .timestamps import rfc3339
+
+__all__ = ["Condition", "ConditionStatus", "find_condition", "set_conditions"]
 
 ConditionStatus = Literal["True", "False", "Unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a controller has to say about one aspect of an object (API conventions, "Typical status properties").
+    """A statement of a controller about one aspect of an object (API conventions, "Typical status properties").
 
     The transition time is not part of it: :func:`set_conditions` derives it.
     """
@@ -25,13 +27,8 @@ class Condition:
     message: str = ""
 
 
-def rfc3339(instant: datetime) -> str:
-    """Whole seconds in UTC with ``Z``, as Kubernetes writes ``metav1.Time``."""
-    return instant.astimezone(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
-
-
 def find_condition(conditions: object, type_: str) -> Mapping[str, Any] | None:
-    """The first entry of that type, or None; anything that is no list of objects has none."""
+    """Find the first entry of that type; anything that is no list of objects has none."""
     if not isinstance(conditions, list):
         return None
     for entry in conditions:
@@ -48,7 +45,7 @@ def set_conditions(
     generation: int,
     now: datetime,
 ) -> list[dict[str, Any]]:
-    """The new conditions list: ours set, ``absent`` ones removed, those of other writers untouched and in place.
+    """Make the new conditions list: ``wanted`` ones set, ``absent`` ones removed, all others untouched and in place.
 
     ``lastTransitionTime`` moves only when the status of a condition changes; ``observedGeneration`` is the
     generation that the caller looked at.

@@ -1,66 +1,53 @@
-"""One copy of each word that stands in thousands of cached objects."""
+"""Objects as the cache keeps them: exact JSON bytes plus a typed head, and the changes between them."""
 
 from __future__ import annotations
 
 import enum
-from typing import Any, Final, TypeVar
+from functools import lru_cache
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from fivespot.runtime.errors import ProtocolError
+from fivespot.runtime.errors import ProtocolError, UndecodableObjectError
 
-from .resource import Key
+from .resource import Key, Resource
+from .wire import Json, OwnerReference, WireMeta, decode, decode_meta, parse_version, reason_of
 
 __all__ = [
     "Change",
     "ChangeType",
     "Head",
     "Object",
-    "OwnerReference",
-    "WireMeta",
     "decode_head",
-    "decode_meta",
     "head_of",
-    "parse_version",
+    "owner_reference",
     "share",
 ]
 
-_LIMIT: Final = 1 << 17
+T = TypeVar("T")
 
+_SHARED_WORDS: Final = 1 << 17
 """Words that are remembered: those of some ten thousand objects. To forget them all costs nothing but sharing."""
 
 _words: dict[str, str] = {}
+_NO_LABELS: dict[str, str] = {}
 
 
 def share(word: str) -> str:
-    """The copy of a word that others hold already, or the word itself.
+    """Return the copy of a word that others hold already, or the word itself.
 
     Not :func:`sys.intern`: CPython 3.12 never lets go of what it interned, and names are generated without end.
     """
     found = _words.get(word)
     if found is None:
-        if len(_words) >= _LIMIT:
+        if len(_words) >= _SHARED_WORDS:
             _words.clear()
         found = _words[word] = word
     return found
 
 
-_NO_LABELS: dict[str, str] = {}
-
-
-class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """An entry of ``metadata.ownerReferences``."""
-
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool = False
-    block_owner_deletion: bool = False
-
-
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """What the runtime needs to know of an object without decoding its body.
+    """Everything the runtime needs to know of an object without decoding its body.
 
     ``version`` is ``metadata.resourceVersion`` as a number, so that no two versions are ever compared as text.
     """
@@ -79,6 +66,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def deleting(self) -> bool:
+        """Whether the object has a deletionTimestamp."""
         return self.deletion_timestamp is not None
 
     @property
@@ -90,52 +78,42 @@ class Head(msgspec.Struct, frozen=True, gc=False):
         return None
 
 
-class WireMeta(msgspec.Struct, gc=False, rename="camel"):
-    """``metadata`` as it comes over the wire, for decoders that find it inside of something else.
-
-    :ivar managed_fields: what is never kept, as bytes, so that it can be cut out without another look.
-    """
-
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    generation: int = 0
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    finalizers: tuple[str, ...] | None = None
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
-    owner_references: tuple[OwnerReference, ...] | None = None
-    managed_fields: msgspec.Raw = msgspec.Raw()
-
-
-class _Wire(msgspec.Struct, gc=False):
-    metadata: WireMeta
-
-
-_decoder = msgspec.json.Decoder(_Wire)
-
-
-def parse_version(text: str) -> int:
-    """A resourceVersion as a number.
-
-    Versions are decimal, without sign or leading zero, and comparable as numbers (KEP-5504).
-
-    :raises ProtocolError: the text is no such number.
-    """
-    if not (text.isascii() and text.isdigit()) or (text[0] == "0" and text != "0"):
-        raise ProtocolError(f"resourceVersion {text[:64]!r} is not a decimal number without leading zeros")
-    return int(text)
-
-
-def decode_head(raw: bytes | bytearray | memoryview | msgspec.Raw, annotations: frozenset[str] | None = None) -> Head:
-    """The head of one JSON object.
+def decode_head(raw: Json, annotations: frozenset[str] | None = None) -> Head:
+    """Decode the head of one JSON object.
 
     :param annotations: names of the annotations to keep; None keeps all.
-    :raises ProtocolError: the JSON has no usable ``metadata``: no name, uid or resourceVersion.
+    :raises UndecodableObjectError: the JSON has no usable ``metadata``: no name, uid or resourceVersion.
     """
     return head_of(decode_meta(raw), annotations)
+
+
+def head_of(meta: WireMeta, annotations: frozenset[str] | None = None) -> Head:
+    """Make the head that ``metadata`` describes; see :func:`decode_head`."""
+    if not meta.name or not meta.uid:
+        raise UndecodableObjectError("an object without name or uid", namespace=meta.namespace, name=meta.name)
+    try:
+        version = parse_version(meta.resource_version)
+    except ProtocolError as error:
+        raise UndecodableObjectError(f"an object whose {error}", namespace=meta.namespace, name=meta.name) from error
+    labels, kept, finalizers = meta.labels, meta.annotations, meta.finalizers
+    # The same words stand in thousands of heads: sharing them saves a quarter of a large cache.
+    if labels:
+        labels = {name: share(value) for name, value in labels.items()}
+    if kept and annotations is not None:
+        kept = {name: share(value) for name, value in kept.items() if name in annotations}
+    return Head(
+        share(meta.namespace),
+        share(meta.name),
+        meta.uid,
+        version,
+        meta.generation,
+        meta.deletion_timestamp,
+        tuple(map(share, finalizers)) if finalizers else (),
+        labels or _NO_LABELS,
+        kept or _NO_LABELS,
+        tuple(map(_shared, meta.owner_references)) if meta.owner_references else (),
+        meta.creation_timestamp or "",
+    )
 
 
 def _shared(owner: OwnerReference) -> OwnerReference:
@@ -147,45 +125,6 @@ def _shared(owner: OwnerReference) -> OwnerReference:
         owner.controller,
         owner.block_owner_deletion,
     )
-
-
-def decode_meta(raw: bytes | bytearray | memoryview | msgspec.Raw) -> WireMeta:
-    """The ``metadata`` of one JSON object.
-
-    :raises ProtocolError: it has none that can be read.
-    """
-    try:
-        return _decoder.decode(raw).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ProtocolError(f"an object without readable metadata: {error}") from error
-
-
-def head_of(meta: WireMeta, annotations: frozenset[str] | None = None) -> Head:
-    """The head that ``metadata`` says; see :func:`decode_head`."""
-    if not meta.name or not meta.uid:
-        raise ProtocolError("an object without name or uid")
-    labels, kept, finalizers = meta.labels, meta.annotations, meta.finalizers
-    # The same words stand in thousands of heads: sharing them saves a quarter of a large cache.
-    if labels:
-        labels = {name: share(value) for name, value in labels.items()}
-    if kept and annotations is not None:
-        kept = {name: share(value) for name, value in kept.items() if name in annotations}
-    return Head(
-        share(meta.namespace),
-        share(meta.name),
-        meta.uid,
-        parse_version(meta.resource_version),
-        meta.generation,
-        meta.deletion_timestamp,
-        tuple(map(share, finalizers)) if finalizers else (),
-        labels or _NO_LABELS,
-        kept or _NO_LABELS,
-        tuple(map(_shared, meta.owner_references)) if meta.owner_references else (),
-        meta.creation_timestamp or "",
-    )
-
-
-T = TypeVar("T")
 
 
 class Object(msgspec.Struct, gc=False, eq=False):
@@ -200,37 +139,96 @@ class Object(msgspec.Struct, gc=False, eq=False):
 
     @classmethod
     def parse(cls, raw: bytes, annotations: frozenset[str] | None = None) -> Object:
-        """Read an object from its JSON.
+        """Make an object of its JSON.
 
-        :raises ProtocolError: it has no usable metadata.
+        :raises UndecodableObjectError: it has no usable metadata.
         """
         return cls(raw, decode_head(raw, annotations))
 
     @property
     def key(self) -> Key:
+        """Namespace and name."""
         return Key(self.head.namespace, self.head.name)
 
     def decode(self) -> dict[str, Any]:
-        """The object as a new dict that the caller owns."""
-        value: dict[str, Any] = msgspec.json.decode(self.raw)
-        return value
+        """Decode the object into a new dict that the caller owns.
+
+        :raises ProtocolError: it is nested too deeply, or holds what Python cannot represent.
+        """
+        return self.decode_as(_any_decoder)
 
     def decode_as(self, decoder: msgspec.json.Decoder[T]) -> T:
-        """The object as a msgspec Struct.
+        """Decode the object with a decoder that the caller keeps: the fastest way.
 
-        :raises ProtocolError: a field has another type than the Struct says; the text holds the path.
+        :raises ProtocolError: a field has another type than the decoder's says; the text holds its path.
         """
         try:
-            return decoder.decode(self.raw)
-        except msgspec.DecodeError as error:
+            return decode(decoder, self.raw)
+        except ProtocolError as error:
             raise ProtocolError(f"{self.key}: {error}") from error
+
+    def read(self, model: type[T]) -> T:
+        """Read the object as a type: a msgspec Struct, dataclass or TypedDict, or a pydantic model.
+
+        ::
+
+            class Spec(msgspec.Struct):
+                size: int
+
+            class Fleet(msgspec.Struct):
+                spec: Spec
+
+            size = obj.read(Fleet).spec.size
+
+        :raises ProtocolError: a field is missing or has another type; the text holds its path.
+        """
+        validate = getattr(model, "model_validate_json", None)
+        if validate is None:
+            decoder: msgspec.json.Decoder[T] = _decoder_of(cast("Any", model))
+            return self.decode_as(decoder)
+        try:
+            found: T = validate(self.raw)
+        except (ValueError, RecursionError) as error:
+            raise ProtocolError(f"{self.key}: {reason_of(error)}") from error
+        return found
 
     def __repr__(self) -> str:
         return f"Object({self.key!s}@{self.head.version})"
 
 
+_any_decoder = msgspec.json.Decoder(dict[str, Any])
+
+
+@lru_cache(maxsize=256)
+def _decoder_of(model: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(model)
+
+
+def owner_reference(
+    resource: Resource, owner: Object | Head, *, controller: bool = True, block: bool = True
+) -> dict[str, Any]:
+    """Make the entry of ``metadata.ownerReferences`` that names an object as the owner of another one.
+
+    The owner has to live in the namespace of what it owns, or be cluster-scoped: otherwise Kubernetes deletes the
+    dependant.
+
+    :param resource: of the owner.
+    :param controller: the owner manages the other object; only one owner may.
+    :param block: a foreground deletion of the owner waits for the other object to be deleted.
+    """
+    head = owner.head if isinstance(owner, Object) else owner
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": head.name,
+        "uid": head.uid,
+        "controller": controller,
+        "blockOwnerDeletion": block,
+    }
+
+
 class ChangeType(enum.Enum):
-    """What happened to an object as one informer sees it (its selector included)."""
+    """The type of a change as one informer sees it (its selector included)."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -241,7 +239,7 @@ class Change(msgspec.Struct, gc=False, eq=False):
     """One change as handlers, predicates and mappers receive it.
 
     :param old: the state before, None for ADDED.
-    :param object: the state now; for DELETED the last known one.
+    :param object: the state after it; for DELETED the last known one.
     :param final_state_unknown: a DELETED that a list or a lost connection revealed, so ``object`` may be older
         than the last state that existed.
     :param own: it comes from the answer to a write of this process, not from the watch.
@@ -256,10 +254,12 @@ class Change(msgspec.Struct, gc=False, eq=False):
 
     @property
     def key(self) -> Key:
+        """Namespace and name of the object."""
         return self.object.key
 
     @property
     def head(self) -> Head:
+        """The head of the object."""
         return self.object.head
 
     @property

@@ -1,4 +1,4 @@
-"""Patches as values: what to send, and pure functions that make them."""
+"""Patches as values, and pure functions that make them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Patch:
 
 
 def json_patch(operations: Sequence[Mapping[str, Any]]) -> Patch:
-    """A JSON patch (RFC 6902)."""
+    """Make a JSON patch (RFC 6902)."""
     return Patch(JSON_PATCH, msgspec.json.encode(list(operations)))
 
 
 def merge_patch(change: Mapping[str, Any], head: Head | None = None) -> Patch:
-    """A JSON merge patch (RFC 7386).
+    """Make a JSON merge patch (RFC 7386).
 
     :param head: when given, uid and resourceVersion are put in, so that the server answers 409 instead of
         changing another object of the name or overwriting a later state.
@@ -45,7 +45,7 @@ def merge_patch(change: Mapping[str, Any], head: Head | None = None) -> Patch:
 
 
 def merge_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that turns ``old`` into ``new``; empty when they are equal.
+    """Make the merge patch that turns ``old`` into ``new``; empty when they are equal.
 
     A null value in ``new`` counts as absent, because a merge patch cannot write one.
     """
@@ -70,7 +70,7 @@ def merge_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]
 
 
 def finalizer_patch(head: Head, finalizer: str, *, present: bool) -> Patch | None:
-    """The JSON patch that adds or removes one finalizer and leaves those of others alone.
+    """Make the JSON patch that adds or removes one finalizer and leaves those of others alone.
 
     It tests uid and resourceVersion first, so it can neither lose a concurrent change of the list nor touch
     another object of the name. None when there is nothing to do.

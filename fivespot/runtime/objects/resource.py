@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
-__all__ = ["GroupKind", "Key", "Resource", "group_of", "version_of"]
+__all__ = ["CRDS", "GroupKind", "Key", "Resource", "group_of", "version_of"]
 
 _PLAIN = re.compile("[a-z0-9.-]+").fullmatch
 
@@ -23,7 +23,7 @@ class Key(NamedTuple):
 
 
 class GroupKind(NamedTuple):
-    """What a kind is called, whatever version serves it; the core group is ""."""
+    """Group and kind, at whatever version it is served; the core group is ""."""
 
     group: str
     kind: str
@@ -34,7 +34,7 @@ class GroupKind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A served resource: where objects of one kind are found at one version.
+    """A served resource: the path under which objects of one kind are found at one version.
 
     :param group: API group, "" for the core group.
     :param version: the served version used in every request.
@@ -51,10 +51,12 @@ class Resource:
 
     @property
     def api_version(self) -> str:
+        """``group/version`` as objects bear it; the version alone in the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def group_kind(self) -> GroupKind:
+        """Group and kind without the version."""
         return GroupKind(self.group, self.kind)
 
     @property
@@ -84,16 +86,22 @@ class Resource:
         return f"{self.qualified}/{self.version}"
 
 
+CRDS: Final = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
+)
+"""The resource of CustomResourceDefinitions."""
+
+
 def _segment(text: str) -> str:
     # Almost every name is a DNS label or subdomain, which needs no quoting.
     return text if _PLAIN(text) else quote(text, safe="")
 
 
 def group_of(api_version: str) -> str:
-    """The group part of ``group/version``; "" for a core version."""
+    """Return the group part of ``group/version``; "" for a core version."""
     return api_version.rpartition("/")[0]
 
 
 def version_of(api_version: str) -> str:
-    """The version part of ``group/version``."""
+    """Return the version part of ``group/version``."""
     return api_version.rpartition("/")[2]

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from fivespot.runtime.objects import Head, Object, Resource, rfc3339_micro
+
 __all__ = [
     "Correlation",
     "Correlator",
@@ -50,6 +52,12 @@ class ObjectRef:
     namespace: str
     name: str
     uid: str
+
+    @classmethod
+    def of(cls, resource: Resource, obj: Object | Head) -> ObjectRef:
+        """The reference to an object of a resource."""
+        head = obj.head if isinstance(obj, Object) else obj
+        return cls(resource.api_version, resource.kind, head.namespace, head.name, head.uid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +162,7 @@ class EventRecord:
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": self.name, "namespace": self.namespace},
-            "eventTime": micro_time(self.created),
+            "eventTime": rfc3339_micro(self.created),
             "reportingController": controller,
             "reportingInstance": _cut(instance, _WORD),
             "type": event.type,
@@ -176,7 +184,7 @@ class EventRecord:
 
     def series(self) -> dict[str, Any]:
         """The fields that a patch sets once the object exists; the others of an Event are immutable."""
-        return {"count": self.count, "lastObservedTime": micro_time(self.last)}
+        return {"count": self.count, "lastObservedTime": rfc3339_micro(self.last)}
 
 
 @dataclass(slots=True)
@@ -362,11 +370,6 @@ class Correlator:
 
     def _until_token(self, regarding: ObjectRef) -> float:
         return max(0.0, 1 - self._buckets[regarding].tokens) * self.limits.refill
-
-
-def micro_time(instant: datetime) -> str:
-    """``metav1.MicroTime``: UTC with six decimals."""
-    return instant.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def event_name(regarding: str, unique: str) -> str:

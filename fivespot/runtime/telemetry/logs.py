@@ -18,6 +18,7 @@ import msgspec
 import structlog
 
 from fivespot.runtime.clock import SystemClock
+from fivespot.runtime.objects import rfc3339_micro
 
 __all__ = ["LogFormat", "LogLimiter", "configure"]
 
@@ -183,7 +184,7 @@ class _Stamp:
         self._now = now
 
     def __call__(self, logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        event["time"] = self._now().isoformat(timespec="microseconds").replace("+00:00", "Z")
+        event["time"] = rfc3339_micro(self._now())
         name = getattr(logger, "name", "")
         if name:
             event.setdefault("logger", name)

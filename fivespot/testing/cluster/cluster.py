@@ -24,6 +24,7 @@ from fivespot.runtime.cache import ReflectorSettings
 from fivespot.runtime.client import WATCH_LIMITS, Connection
 from fivespot.runtime.clock import Clock, InlineOffload, LoopClock, Random, system_random
 from fivespot.runtime.manager import ControllerSettings, assemble
+from fivespot.runtime.objects import CRDS
 from fivespot.testing.faults import Faults
 
 from .transport import ServerTransport
@@ -32,9 +33,6 @@ __all__ = ["EmbeddedCluster", "RunningManager"]
 
 START: Final = datetime(2026, 1, 5, tzinfo=UTC)
 """A Monday, at midnight."""
-_DEFINITIONS: Final = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
-)
 _NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _POLL: Final = 0.05
 """Seconds between two checks of :meth:`EmbeddedCluster.until`, on the cluster's clock."""
@@ -158,11 +156,11 @@ class EmbeddedCluster:
     async def install(self, *definitions: Mapping[str, Any]) -> None:
         """Create CustomResourceDefinitions, and wait until their kinds are served."""
         for definition in definitions:
-            await self.client.create(_DEFINITIONS, definition)
+            await self.client.create(CRDS, definition)
         names = [Key("", definition["metadata"]["name"]) for definition in definitions]
 
         async def established() -> bool:
-            found = [(await self.client.get(_DEFINITIONS, name)).decode() for name in names]
+            found = [(await self.client.get(CRDS, name)).decode() for name in names]
             return all(_is_established(definition) for definition in found)
 
         await self.until(established, what="the definitions are established")

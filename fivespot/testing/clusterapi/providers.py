@@ -31,6 +31,7 @@ from fivespot.runtime import (
     not_own,
     remove_finalizer,
 )
+from fivespot.runtime.objects import owner_reference
 
 from .kinds import BootstrapScript, Contract, KindFamily, LifeScript, MachineScript
 from .lifecycle import (
@@ -287,7 +288,6 @@ class BootstrapProvider(SimulatedProvider[BootstrapScript]):
 
 def secret_body(obj: Object, resource: Resource, cluster: str) -> dict[str, Any]:
     """The Secret with the bootstrap data, owned by the object."""
-    owner = {"apiVersion": resource.api_version, "kind": resource.kind, "name": obj.key.name, "uid": obj.head.uid}
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -295,7 +295,7 @@ def secret_body(obj: Object, resource: Resource, cluster: str) -> dict[str, Any]
             "name": f"{obj.key.name}-{obj.head.uid[:8]}",
             "namespace": obj.key.namespace,
             "labels": {CLUSTER_LABEL: cluster},
-            "ownerReferences": [{**owner, "controller": True}],
+            "ownerReferences": [owner_reference(resource, obj)],
         },
         "type": "cluster.x-k8s.io/secret",
         "stringData": {"value": "#cloud-config\n", "format": "cloud-config"},

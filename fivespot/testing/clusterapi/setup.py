@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from fivespot.runtime import Client, Key, Manager, Resource, find_condition
+from fivespot.runtime.objects import CRDS
 
 from .kinds import CORE_GROUP, SIMULATED, KindFamily
 from .providers import build_bootstraps, build_clusters, build_control_planes, build_machines
@@ -22,10 +23,6 @@ __all__ = [
     "install_definitions",
     "is_usable",
 ]
-
-_CRDS = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
-)
 
 
 def add_providers(
@@ -55,7 +52,7 @@ async def install_definitions(client: Client, families: Iterable[KindFamily] = (
     """Create or update the CustomResourceDefinitions of the families."""
     for family in families:
         for definition in family.definitions():
-            await client.apply(_CRDS, Key("", definition["metadata"]["name"]), definition, force=True)
+            await client.apply(CRDS, Key("", definition["metadata"]["name"]), definition, force=True)
 
 
 CoreVersion = Literal["v1beta1", "v1beta2"]

@@ -30,6 +30,7 @@ from fivespot.runtime import (
     rfc3339,
     set_conditions,
 )
+from fivespot.runtime.objects import Exists
 
 from .kinds import NodeScript
 from .lifecycle import Waits
@@ -166,7 +167,7 @@ class Kubelet:
         self._waits = Waits(context)
         self._pods = context.cache.informer(PODS)
         self._pods.add_index(_BY_NODE, _node_of)
-        self._nodes = context.cache.informer(NODES, selector=Selector(exists=(SIMULATED_LABEL,)), projection=METADATA)
+        self._nodes = context.cache.informer(NODES, selector=Selector(Exists(SIMULATED_LABEL)), projection=METADATA)
         self.controller: Controller = context.controller("simulatedkubelet", self)
         self.controller.watches(self._pods)
         self.controller.watches(self._nodes, self._on_node)

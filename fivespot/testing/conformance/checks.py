@@ -6,12 +6,11 @@ A check returns a remark or None, raises ViolationError for a broken rule, and I
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final
 
 from fivespot.api.names import LABEL_CLUSTERCTL_MOVE, PROVIDER_GROUP
 from fivespot.runtime.errors import InvalidError
-from fivespot.runtime.objects import Key
+from fivespot.runtime.objects import Key, parse_rfc3339, rfc3339
 
 from .harness import FINALIZER, Harness, InconclusiveError, NoVerdictError, ViolationError
 from .history import ObjectHistory, Observation, Write, brief
@@ -186,15 +185,15 @@ async def check_boundary(harness: Harness) -> str | None:
     announced = before.status.get("nextTransitionTime")
     seen = await harness.until(key, lambda seen: seen.active is False, max(ahead, 0.0) + harness.timing.settle)
     if seen is None:
-        raise ViolationError(f"it did not become inactive at {ends.isoformat()}; {harness.describe(key)}")
+        raise ViolationError(f"it did not become inactive at {rfc3339(ends)}; {harness.describe(key)}")
     first = next(state for state in harness.record(key).seen if state.active is False)
     late = (first.wall - ends).total_seconds()
     if abs(late) > _LATE:
-        raise ViolationError(f"it became inactive {late:+.1f} s from {ends.isoformat()}, by the local clock")
+        raise ViolationError(f"it became inactive {late:+.1f} s from {rfc3339(ends)}, by the local clock")
     if announced is None:
         return "the boundary was not announced in nextTransitionTime"
-    if abs(datetime.fromisoformat(announced).timestamp() - ends.timestamp()) > 1.0:
-        raise ViolationError(f"the boundary at {ends.isoformat()} was announced as {announced}")
+    if abs(parse_rfc3339(announced).timestamp() - ends.timestamp()) > 1.0:
+        raise ViolationError(f"the boundary at {rfc3339(ends)} was announced as {announced}")
     return f"{late * 1000:.0f} ms after the boundary"
 
 

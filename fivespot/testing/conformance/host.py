@@ -19,7 +19,7 @@ from fivespot.runtime.errors import (
     NotServedError,
 )
 from fivespot.runtime.manager import ManagerContext, open_manager
-from fivespot.runtime.objects import Key, Resource, find_condition
+from fivespot.runtime.objects import CRDS, Key, find_condition
 from fivespot.runtime.reconcile import Controller
 
 from .harness import single_error
@@ -29,9 +29,6 @@ __all__ = ["with_provider"]
 
 T = TypeVar("T")
 
-_DEFINITIONS = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
-)
 _LIMIT = 30.0
 _POLL = 0.1
 
@@ -132,10 +129,10 @@ async def _install(provider: Provider[Any], client: Client, clock: Clock) -> boo
     before = True
     try:
         try:
-            await client.get(_DEFINITIONS, key, metadata_only=True)
+            await client.get(CRDS, key, metadata_only=True)
         except NotFoundError:
             before = False
-        await client.apply(_DEFINITIONS, key, provider.definition(), force=True)
+        await client.apply(CRDS, key, provider.definition(), force=True)
     except (ForbiddenError, InvalidError, SchemaError) as error:
         raise ConfigError(f"the definition of {provider.kind} cannot be installed: {error}") from error
     await _served(provider, client, clock, key)
@@ -145,7 +142,7 @@ async def _install(provider: Provider[Any], client: Client, clock: Clock) -> boo
 async def _served(provider: Provider[Any], client: Client, clock: Clock, key: Key) -> None:
     deadline = clock.monotonic() + _LIMIT
     while clock.monotonic() < deadline:
-        conditions = ((await client.get(_DEFINITIONS, key)).decode().get("status") or {}).get("conditions")
+        conditions = ((await client.get(CRDS, key)).decode().get("status") or {}).get("conditions")
         established = find_condition(conditions, "Established")
         if established is not None and established.get("status") == "True":
             try:
@@ -162,7 +159,7 @@ async def _served(provider: Provider[Any], client: Client, clock: Clock, key: Ke
 async def _remove(provider: Provider[Any], client: Client) -> None:
     key = Key("", provider.resource.qualified)
     try:
-        obj = await client.get(_DEFINITIONS, key, metadata_only=True)
-        await client.delete(_DEFINITIONS, key, uid=obj.head.uid)
+        obj = await client.get(CRDS, key, metadata_only=True)
+        await client.delete(CRDS, key, uid=obj.head.uid)
     except NotFoundError:
         return

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
+from fivespot.runtime.objects import parse_rfc3339, rfc3339
+
 from .harness import Harness, InconclusiveError, ViolationError
 from .history import CLOCK_SKEW, Episode, ObjectHistory, Observation, brief
 
@@ -266,10 +268,10 @@ def _instant(value: object) -> datetime | None:
     if not isinstance(value, str) or not _RFC3339.fullmatch(value):
         return None
     try:
-        return datetime.fromisoformat(value)
+        return parse_rfc3339(value)
     except ValueError:
         return None
 
 
 def _text(instant: datetime) -> str:
-    return instant.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return rfc3339(instant)

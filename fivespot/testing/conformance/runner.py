@@ -23,7 +23,7 @@ from fivespot.runtime.errors import (
     KindNotServedError,
     NotFoundError,
 )
-from fivespot.runtime.objects import GroupKind, Key, Resource, group_of
+from fivespot.runtime.objects import CRDS, GroupKind, Key, Resource, group_of
 
 from .harness import Harness, InconclusiveError, ViolationError, single_error
 from .report import NOT_SELECTED, ConformanceReport, RuleOutcome, RuleResult
@@ -33,9 +33,6 @@ from .subject import Spec, Subject, Timing
 __all__ = ["check_provider"]
 
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-_DEFINITIONS = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
-)
 _LETTERS = "bcdfghjklmnpqrstvwxz"
 _CLEAN_UP = 30.0
 _SHOWN = 200
@@ -183,7 +180,7 @@ async def _find(subject: Subject, client: Client) -> Resource:
 
 async def _definition(client: Client, resource: Resource) -> dict[str, Any] | None:
     try:
-        return (await client.get(_DEFINITIONS, Key("", resource.qualified))).decode()
+        return (await client.get(CRDS, Key("", resource.qualified))).decode()
     except (ForbiddenError, NotFoundError):
         return None
 

@@ -20,8 +20,8 @@ from fivespot.api.types import (
     Labels,
     LongDuration,
     duration_seconds,
-    parse_timestamp,
 )
+from fivespot.runtime.objects import parse_rfc3339
 
 
 def accepts(annotation: Any, value: object) -> bool:
@@ -62,7 +62,7 @@ def test_a_long_duration_is_at_most_a_week() -> None:
 )
 def test_an_instant_carries_its_offset(text: str) -> None:
     assert accepts(Instant, text)
-    assert parse_timestamp(text).tzinfo is not None
+    assert parse_rfc3339(text).tzinfo is not None
 
 
 @pytest.mark.parametrize(

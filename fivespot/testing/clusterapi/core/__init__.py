@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from fivespot.runtime import Client, Key, Manager, Resource
+from fivespot.runtime import Client, Key, Manager
+from fivespot.runtime.objects import CRDS
 
 from .clusters import build_core_clusters
 from .definitions import core_definitions
 from .machines import CLUSTERS, MACHINES, CoreSettings, build_core_machines
 
 __all__ = ["CLUSTERS", "MACHINES", "CoreSettings", "add_core", "core_definitions", "install_core_definitions"]
-
-_CRDS = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
-)
 
 
 def add_core(manager: Manager, settings: CoreSettings | None = None) -> None:
@@ -31,4 +28,4 @@ def add_core(manager: Manager, settings: CoreSettings | None = None) -> None:
 async def install_core_definitions(client: Client) -> None:
     """Create or update the definitions of Machines and Clusters."""
     for definition in core_definitions():
-        await client.apply(_CRDS, Key("", definition["metadata"]["name"]), definition, force=True)
+        await client.apply(CRDS, Key("", definition["metadata"]["name"]), definition, force=True)

@@ -24,10 +24,11 @@ from fivespot.runtime import (
     remove_finalizer,
     set_conditions,
 )
+from fivespot.runtime.objects import Exists, owner_reference
 from fivespot.testing.clusterapi.lifecycle import is_provisioned
 from fivespot.testing.clusterapi.views import CLUSTER_KIND, CLUSTER_LABEL, PAUSED_ANNOTATION
 
-from .externals import ExternalObject, ExternalReference, ObjectTracker, owner_reference
+from .externals import ExternalObject, ExternalReference, ObjectTracker
 from .machines import CLUSTERS, MACHINES
 
 __all__ = ["ClusterCore", "build_core_clusters"]
@@ -49,7 +50,7 @@ class ClusterCore:
         self._machines = cache.informer(MACHINES)
         self._machines.add_index(_BY_CLUSTER, _labelled)
         # Cluster API does not see a kubeconfig Secret without the label either.
-        self._secrets = cache.informer(_SECRETS, selector=Selector(exists=(CLUSTER_LABEL,)), projection=METADATA)
+        self._secrets = cache.informer(_SECRETS, selector=Selector(Exists(CLUSTER_LABEL)), projection=METADATA)
         self.controller: Controller = context.controller("simulatedcorecluster", self)
         self.controller.watches(self._clusters)
         self.controller.watches(self._machines, _cluster_of)
@@ -79,7 +80,7 @@ class ClusterCore:
     async def _reconcile_normal(
         self, obj: Object, control_plane: ExternalObject, infrastructure: ExternalObject
     ) -> None:
-        owner = owner_reference(CLUSTERS, obj.head)
+        owner = owner_reference(CLUSTERS, obj)
         for found in (infrastructure, control_plane):
             await self._tracker.adopt(found, owner, obj.key.name)
         endpoint = _spec(infrastructure).get("controlPlaneEndpoint") or {}

@@ -23,6 +23,7 @@ from fivespot.runtime import (
     ThrottledError,
     merge_patch,
 )
+from fivespot.runtime.objects import parse_rfc3339, rfc3339
 from fivespot.testing.clusterapi.workload import NODES, PODS
 
 from .machine_status import ExternalState, MachineSnapshot, NodeState
@@ -123,9 +124,9 @@ def _limited(machine: MachineSnapshot, what: str, now: datetime) -> Json | None:
     key = {"nodeDrain": "nodeDrainStartTime", "nodeVolumeDetach": "waitForNodeVolumeDetachStartTime"}[what]
     noted = (machine.status.get("deletion") or {}).get(key)
     limit = (machine.spec.get("deletion") or {}).get(f"{what}TimeoutSeconds") or 0
-    if noted and limit and datetime.fromisoformat(noted) + timedelta(seconds=limit) <= now:
+    if noted and limit and parse_rfc3339(noted) + timedelta(seconds=limit) <= now:
         return None
-    return {key: noted or now.replace(microsecond=0).isoformat().replace("+00:00", "Z")}
+    return {key: noted or rfc3339(now)}
 
 
 def _hook(annotations: Mapping[str, str], prefix: str) -> str:

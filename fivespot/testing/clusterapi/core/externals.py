@@ -10,7 +10,6 @@ from fivespot.runtime import (
     Change,
     Controller,
     GroupKind,
-    Head,
     Informer,
     InformerSource,
     Key,
@@ -25,7 +24,7 @@ from fivespot.testing.clusterapi.views import CLUSTER_LABEL
 
 from .machine_status import CONTRACTS
 
-__all__ = ["ExternalObject", "ExternalReference", "ObjectTracker", "owner_reference"]
+__all__ = ["ExternalObject", "ExternalReference", "ObjectTracker"]
 
 
 _RETRY: Final = 1.0
@@ -147,15 +146,3 @@ def _contract(state: KindState) -> tuple[str, str]:
 def _owners(obj: Object) -> list[dict[str, Any]]:
     owners: list[dict[str, Any]] = obj.decode()["metadata"].get("ownerReferences") or []
     return owners
-
-
-def owner_reference(resource: Resource, head: Head) -> dict[str, Any]:
-    """Build a controller owner reference to an object, as Cluster API writes it."""
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "name": head.name,
-        "uid": head.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }

@@ -25,13 +25,14 @@ from fivespot.runtime import (
     owner_of,
     remove_finalizer,
 )
+from fivespot.runtime.objects import owner_reference
 from fivespot.testing.clusterapi.kinds import CORE_GROUP
 from fivespot.testing.clusterapi.lifecycle import Waits
 from fivespot.testing.clusterapi.views import CLUSTER_KIND, CLUSTER_LABEL, MACHINE_KIND, PAUSED_ANNOTATION
 from fivespot.testing.clusterapi.workload import NODES, PODS
 
 from .deletion import DeletionAction, DeletionStep, drain, next_deletion_step
-from .externals import ExternalObject, ExternalReference, ObjectTracker, owner_reference
+from .externals import ExternalObject, ExternalReference, ObjectTracker
 from .machine_status import (
     ExternalState,
     MachineSnapshot,
@@ -127,7 +128,7 @@ class MachineCore:
     ) -> Result:
         name = body["spec"]["clusterName"]
         obj = await self._label(obj, name, cluster)
-        owner = owner_reference(MACHINES, obj.head)
+        owner = owner_reference(MACHINES, obj)
         problems = [await self._tracker.adopt(found, owner, name) for found in (bootstrap, infrastructure)]
         externals = (
             _external(bootstrap, read_bootstrap, problems[0]),

@@ -18,9 +18,9 @@ from fivespot.runtime.cache import Cache, ReflectorSettings
 from fivespot.runtime.client import Client, Request, Response
 from fivespot.runtime.clock import InlineOffload, LoopClock
 from fivespot.runtime.manager import ControllerSettings, ManagerContext
-from fivespot.runtime.objects import Key, Resource
+from fivespot.runtime.objects import CRDS, Key, Resource
 from fivespot.runtime.telemetry import EventRecorder, Metrics
-from unit.runtime.cache.fakes import CRDS, Server, failing, settle
+from unit.runtime.cache.fakes import Server, failing, settle
 
 __all__ = ["START", "Stage", "at", "on_stage"]
 

@@ -18,7 +18,6 @@ from fivespot.runtime.errors import ConnectError, DeadlineError, TransportError
 from fivespot.runtime.objects import Change, Key, Object, Resource
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
-CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 
 Json = dict[str, Any]
 Fault = Callable[[Request], Response | TransportError | bytes | None]

@@ -11,9 +11,9 @@ import structlog
 
 from fivespot.runtime.cache import Cache, KindAbsent, KindState, KindUnknown
 from fivespot.runtime.client import Client, Request
-from fivespot.runtime.objects import GroupKind
+from fivespot.runtime.objects import CRDS, GroupKind
 
-from .fakes import CRDS, Server, failing, make_cache, make_client, settle
+from .fakes import Server, failing, make_cache, make_client, settle
 
 pytestmark = pytest.mark.looptime
 

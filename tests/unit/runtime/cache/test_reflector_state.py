@@ -1,4 +1,4 @@
-"""The reflector's state machine, transition by transition, and its back-off."""
+"""The reflector's phase machine, transition by transition, and its back-off."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from fivespot.runtime.cache.reflector_state import (
     BackingOff,
     Begin,
     Commit,
-    Course,
     Effect,
     Event,
     FetchPage,
@@ -26,6 +25,7 @@ from fivespot.runtime.cache.reflector_state import (
     PageRead,
     ReflectorSettings,
     Rest,
+    State,
     StopAsked,
     Stopped,
     StreamStalled,
@@ -42,8 +42,8 @@ from fivespot.runtime.errors import BrokenStreamError, ConnectError, DeadlineErr
 SETTINGS = ReflectorSettings()
 
 
-def take_step(course: Course, happening: Event, rng: float = 0.5) -> tuple[Course, tuple[Effect, ...]]:
-    return step(course, happening, SETTINGS, rng)
+def take_step(state: State, event: Event, rng: float = 0.5) -> tuple[State, tuple[Effect, ...]]:
+    return step(state, event, SETTINGS, rng)
 
 
 def refusal(code: int, reason: str = "", retry_after: float | None = None) -> Exception:
@@ -54,136 +54,136 @@ def over(end: WatchEnd, error: Exception | None = None, *, received: int = 5, la
     return WatchOver(end, error, received, lasted, version=70, opened=lasted > 0)
 
 
-WATCHING = Course(state=Watching(), version=50, streaming=False)
+WATCHING = State(phase=Watching(), version=50, streaming=False)
 
 
 def test_a_paged_list_goes_through_all_pages_an_empty_one_in_the_middle_included() -> None:
     """kube-rs#1524: an empty page is no last page; only the missing token ends a list."""
-    course, effects = take_step(Course(streaming=False), Begin())
+    state, effects = take_step(State(streaming=False), Begin())
     assert effects == (FetchPage(""),)
-    course, effects = take_step(course, PageRead(30, "t1"))
-    assert (course.state, effects) == (Listing("t1", 30), (FetchPage("t1"),))
-    course, effects = take_step(course, PageRead(30, "t2"))
+    state, effects = take_step(state, PageRead(30, "t1"))
+    assert (state.phase, effects) == (Listing("t1", 30), (FetchPage("t1"),))
+    state, effects = take_step(state, PageRead(30, "t2"))
     assert effects == (FetchPage("t2"),)
-    course, effects = take_step(course, PageRead(30, ""))
+    state, effects = take_step(state, PageRead(30, ""))
     assert effects == (Commit(30), OpenWatch(30))
-    assert course.state == Watching()
+    assert state.phase == Watching()
 
 
 def test_pages_of_different_versions_are_watched_from_the_oldest() -> None:
-    course, _ = take_step(Course(streaming=False), Begin())
-    course, _ = take_step(course, PageRead(30, "t1"))
-    assert take_step(course, PageRead(33, ""))[1] == (Commit(30), OpenWatch(30))
+    state, _ = take_step(State(streaming=False), Begin())
+    state, _ = take_step(state, PageRead(30, "t1"))
+    assert take_step(state, PageRead(33, ""))[1] == (Commit(30), OpenWatch(30))
 
 
 @pytest.mark.parametrize("code", [410, 400])
 def test_a_refused_continue_token_restarts_the_list_at_once_and_then_after_waits(code: int) -> None:
-    course, _ = take_step(Course(streaming=False), Begin())
-    course, _ = take_step(course, PageRead(30, "t1"))
-    course, effects = take_step(course, ListFailed(refusal(code)))
-    assert (course.state, effects) == (Listing(), (FetchPage(""),))
-    course, _ = take_step(course, PageRead(31, "t1"))
-    course, effects = take_step(course, ListFailed(refusal(code)))
-    assert course.state == BackingOff(relist=True)
-    course, effects = take_step(course, TimerFired())
+    state, _ = take_step(State(streaming=False), Begin())
+    state, _ = take_step(state, PageRead(30, "t1"))
+    state, effects = take_step(state, ListFailed(refusal(code)))
+    assert (state.phase, effects) == (Listing(), (FetchPage(""),))
+    state, _ = take_step(state, PageRead(31, "t1"))
+    state, effects = take_step(state, ListFailed(refusal(code)))
+    assert state.phase == BackingOff(relist=True)
+    state, effects = take_step(state, TimerFired())
     assert effects == (FetchPage(""),)
 
 
 def test_a_streaming_list_goes_on_as_the_watch() -> None:
-    course, effects = take_step(Course(), Begin())
-    assert (course.state, effects) == (Syncing(), (OpenWatch(None),))
-    course, effects = take_step(course, InitialEnd(40))
-    assert (course.state, effects) == (Watching(), (Commit(40), Follow()))
+    state, effects = take_step(State(), Begin())
+    assert (state.phase, effects) == (Syncing(), (OpenWatch(None),))
+    state, effects = take_step(state, InitialEnd(40))
+    assert (state.phase, effects) == (Watching(), (Commit(40), Follow()))
 
 
 def test_a_reconnect_never_asks_for_initial_events() -> None:
     """kube-rs#1844: the second watch starts from the version reached."""
-    course, _ = take_step(Course(), Begin())
-    course, _ = take_step(course, InitialEnd(40))
-    assert take_step(course, over(WatchEnd.CLEAN))[1] == (OpenWatch(70),)
+    state, _ = take_step(State(), Begin())
+    state, _ = take_step(state, InitialEnd(40))
+    assert take_step(state, over(WatchEnd.CLEAN))[1] == (OpenWatch(70),)
 
 
 @pytest.mark.parametrize("code", [400, 405, 415, 422])
 def test_a_server_without_streaming_lists_is_listed_in_pages_from_then_on(code: int) -> None:
-    course, _ = take_step(Course(), Begin())
-    course, effects = take_step(course, over(WatchEnd.REFUSED, refusal(code), lasted=0))
+    state, _ = take_step(State(), Begin())
+    state, effects = take_step(state, over(WatchEnd.REFUSED, refusal(code), lasted=0))
     assert effects == (FetchPage(""),)
-    assert not course.streaming
+    assert not state.streaming
 
 
 def test_a_streaming_list_that_never_ends_is_given_up() -> None:
     """kubernetes#129408: the end bookmark may never come, without any error."""
-    course, _ = take_step(Course(), Begin())
-    course, effects = take_step(course, StreamStalled())
+    state, _ = take_step(State(), Begin())
+    state, effects = take_step(state, StreamStalled())
     assert effects == (FetchPage(""),)
-    assert not course.streaming
+    assert not state.streaming
 
 
 def test_streaming_lists_that_keep_breaking_are_given_up() -> None:
-    course, _ = take_step(Course(), Begin())
+    state, _ = take_step(State(), Begin())
     for expected in (OpenWatch(None), OpenWatch(None), FetchPage("")):
-        course, effects = take_step(course, over(WatchEnd.BROKEN, BrokenStreamError("cut"), lasted=1))
+        state, effects = take_step(state, over(WatchEnd.BROKEN, BrokenStreamError("cut"), lasted=1))
         assert isinstance(effects[0], Rest)
-        course, effects = take_step(course, TimerFired())
+        state, effects = take_step(state, TimerFired())
         assert effects == (expected,)
 
 
 def test_an_outage_during_a_streaming_list_says_nothing_about_streaming() -> None:
-    course, _ = take_step(Course(), Begin())
+    state, _ = take_step(State(), Begin())
     for _ in range(10):
-        course, _ = take_step(course, over(WatchEnd.BROKEN, BrokenStreamError("refused"), lasted=0))
-        course, effects = take_step(course, TimerFired())
+        state, _ = take_step(state, over(WatchEnd.BROKEN, BrokenStreamError("refused"), lasted=0))
+        state, effects = take_step(state, TimerFired())
         assert effects == (OpenWatch(None),)
 
 
 @pytest.mark.parametrize("end", [WatchEnd.EXPIRED, WatchEnd.GARBAGE])
 def test_what_may_have_lost_events_leads_to_a_list(end: WatchEnd) -> None:
-    course, effects = take_step(WATCHING, over(end))
+    state, effects = take_step(WATCHING, over(end))
     assert isinstance(effects[0], Rest)
-    assert take_step(course, TimerFired())[1] == (FetchPage(""),)
+    assert take_step(state, TimerFired())[1] == (FetchPage(""),)
 
 
 @pytest.mark.parametrize("end", [WatchEnd.BROKEN, WatchEnd.IDLE, WatchEnd.THROTTLED])
 def test_a_lost_connection_resumes_where_it_was(end: WatchEnd) -> None:
-    course, effects = take_step(WATCHING, over(end))
+    state, effects = take_step(WATCHING, over(end))
     assert isinstance(effects[0], Rest)
-    assert take_step(course, TimerFired())[1] == (OpenWatch(70),)
+    assert take_step(state, TimerFired())[1] == (OpenWatch(70),)
 
 
 @pytest.mark.parametrize(("code", "then"), [(403, OpenWatch(70)), (500, OpenWatch(70)), (400, FetchPage(""))])
 def test_a_refused_watch_is_tried_again(code: int, then: Effect) -> None:
-    course, _ = take_step(WATCHING, over(WatchEnd.REFUSED, refusal(code), lasted=0))
-    assert take_step(course, TimerFired())[1] == (then,)
+    state, _ = take_step(WATCHING, over(WatchEnd.REFUSED, refusal(code), lasted=0))
+    assert take_step(state, TimerFired())[1] == (then,)
 
 
 def test_a_resource_that_is_no_longer_served_is_listed_once_it_is_again() -> None:
-    course, effects = take_step(WATCHING, over(WatchEnd.REFUSED, refusal(404), lasted=0))
-    assert course.state == BackingOff(relist=True, served=False)
-    assert course.state.label == "not served"
+    state, effects = take_step(WATCHING, over(WatchEnd.REFUSED, refusal(404), lasted=0))
+    assert state.phase == BackingOff(relist=True, served=False)
+    assert state.phase.label == "not served"
     assert isinstance(effects[0], Rest)
     assert effects[0].until_served
-    course, effects = take_step(course, KindChanged())
+    state, effects = take_step(state, KindChanged())
     assert effects == (FetchPage(""),)
-    assert course.failures == 0
+    assert state.failures == 0
 
 
 def test_a_watch_that_ends_at_once_is_not_repeated_in_a_hot_loop() -> None:
-    course, effects = take_step(WATCHING, over(WatchEnd.CLEAN, lasted=0.01))
+    state, effects = take_step(WATCHING, over(WatchEnd.CLEAN, lasted=0.01))
     assert isinstance(effects[0], Rest)
-    course, _ = take_step(course, TimerFired())
-    course, effects = take_step(course, over(WatchEnd.CLEAN, lasted=0.01))
-    assert course.misses == 2, "although each brought something"
+    state, _ = take_step(state, TimerFired())
+    state, effects = take_step(state, over(WatchEnd.CLEAN, lasted=0.01))
+    assert state.misses == 2, "although each brought something"
 
 
 def test_watches_that_bring_nothing_at_all_lead_to_a_list() -> None:
     """A server behind the version asked for, such as one restored from a backup, is silent for ever."""
-    course = WATCHING
+    state = WATCHING
     for _ in range(2):
-        course, effects = take_step(course, over(WatchEnd.IDLE, received=0))
-        course, effects = take_step(course, TimerFired())
+        state, effects = take_step(state, over(WatchEnd.IDLE, received=0))
+        state, effects = take_step(state, TimerFired())
         assert effects == (OpenWatch(70),)
-    course, _ = take_step(course, over(WatchEnd.IDLE, received=0))
-    assert take_step(course, TimerFired())[1] == (FetchPage(""),)
+    state, _ = take_step(state, over(WatchEnd.IDLE, received=0))
+    assert take_step(state, TimerFired())[1] == (FetchPage(""),)
 
 
 def rest(effects: tuple[Effect, ...]) -> float:
@@ -196,11 +196,11 @@ UNAVAILABLE = refusal(503)
 
 @pytest.mark.parametrize("end", [WatchEnd.BROKEN, WatchEnd.IDLE])
 def test_a_connection_that_cannot_be_made_is_tried_again_within_seconds_however_long_it_lasts(end: WatchEnd) -> None:
-    course, waits = WATCHING, []
+    state, waits = WATCHING, []
     for _ in range(40):
-        course, effects = take_step(course, over(end, ConnectError("refused"), lasted=0), rng=0.999)
+        state, effects = take_step(state, over(end, ConnectError("refused"), lasted=0), rng=0.999)
         waits.append(rest(effects))
-        course, _ = take_step(course, TimerFired())
+        state, _ = take_step(state, TimerFired())
     assert waits == sorted(waits), "slower and slower"
     assert waits[0] <= SETTINGS.backoff_base
     assert SETTINGS.connect_cap * 0.9 < waits[-1] <= SETTINGS.connect_cap
@@ -208,139 +208,139 @@ def test_a_connection_that_cannot_be_made_is_tried_again_within_seconds_however_
 
 @pytest.mark.parametrize("error", [ConnectError("refused"), TransportError("reset before the answer")])
 def test_a_list_that_does_not_reach_the_server_is_tried_again_within_seconds_too(error: Exception) -> None:
-    course, _ = take_step(Course(streaming=False), Begin())
+    state, _ = take_step(State(streaming=False), Begin())
     for _ in range(40):
-        course, effects = take_step(course, ListFailed(error))
+        state, effects = take_step(state, ListFailed(error))
         assert rest(effects) <= SETTINGS.connect_cap
-        course, _ = take_step(course, TimerFired())
-    assert course.failures == 0
+        state, _ = take_step(state, TimerFired())
+    assert state.failures == 0
 
 
 @pytest.mark.parametrize("error", [UNAVAILABLE, DeadlineError("slow"), BrokenStreamError("cut in the middle")])
 def test_what_costs_the_server_work_is_repeated_ever_more_slowly(error: Exception) -> None:
-    course, _ = take_step(Course(streaming=False), Begin())
+    state, _ = take_step(State(streaming=False), Begin())
     for _ in range(40):
-        course, effects = take_step(course, ListFailed(error), rng=0.999)
-        course, _ = take_step(course, TimerFired())
+        state, effects = take_step(state, ListFailed(error), rng=0.999)
+        state, _ = take_step(state, TimerFired())
     assert rest(effects) > SETTINGS.backoff_cap * 0.9
 
 
 def test_a_server_that_answers_again_makes_lost_connections_count_no_more() -> None:
-    course = WATCHING
+    state = WATCHING
     for _ in range(9):
-        course, _ = take_step(course, over(WatchEnd.BROKEN, ConnectError("refused"), lasted=0))
-        course, _ = take_step(course, TimerFired())
-    course, effects = take_step(course, over(WatchEnd.BROKEN, received=1, lasted=0.5))
-    assert course.misses == 1, "a watch that brought something"
+        state, _ = take_step(state, over(WatchEnd.BROKEN, ConnectError("refused"), lasted=0))
+        state, _ = take_step(state, TimerFired())
+    state, effects = take_step(state, over(WatchEnd.BROKEN, received=1, lasted=0.5))
+    assert state.misses == 1, "a watch that brought something"
     assert rest(effects) <= SETTINGS.backoff_base
 
 
 def test_a_server_that_lets_us_watch_makes_its_refusals_count_no_more() -> None:
     """While it starts it refuses (403, 503, 429) for seconds, and it may be gone again before a watch lasted."""
-    course = WATCHING
+    state = WATCHING
     for _ in range(9):
-        course, _ = take_step(course, over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0))
-        course, _ = take_step(course, TimerFired())
-    assert course.failures == 9
-    course, effects = take_step(course, over(WatchEnd.BROKEN, received=0, lasted=0.1))
-    assert course.failures == 0
+        state, _ = take_step(state, over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0))
+        state, _ = take_step(state, TimerFired())
+    assert state.failures == 9
+    state, effects = take_step(state, over(WatchEnd.BROKEN, received=0, lasted=0.1))
+    assert state.failures == 0
     assert rest(effects) <= SETTINGS.backoff_base
 
 
 def test_a_server_that_restarts_again_and_again_is_found_within_a_second_of_every_start() -> None:
     """What adds up over restarts is what makes the last of them slow."""
-    course = WATCHING
+    state = WATCHING
     for _ in range(10):
         # It runs for a while, goes, refuses connections, and comes back with refusals until it is ready.
-        course, effects = take_step(course, over(WatchEnd.BROKEN, lasted=3.0), rng=0.999)
+        state, effects = take_step(state, over(WatchEnd.BROKEN, lasted=3.0), rng=0.999)
         for error in (ConnectError("refused"), ConnectError("refused"), UNAVAILABLE, UNAVAILABLE):
-            course, _ = take_step(course, TimerFired())
+            state, _ = take_step(state, TimerFired())
             end = WatchEnd.REFUSED if error is UNAVAILABLE else WatchEnd.BROKEN
-            course, effects = take_step(course, over(end, error, lasted=0), rng=0.999)
+            state, effects = take_step(state, over(end, error, lasted=0), rng=0.999)
             assert rest(effects) <= 1.0
-        course, _ = take_step(course, TimerFired())
+        state, _ = take_step(state, TimerFired())
 
 
 def test_refusals_of_a_server_that_goes_away_before_it_lets_us_watch_do_not_add_up() -> None:
-    course = WATCHING
+    state = WATCHING
     for _ in range(10):
-        course, _ = take_step(course, over(WatchEnd.BROKEN, ConnectError("refused"), lasted=0))
+        state, _ = take_step(state, over(WatchEnd.BROKEN, ConnectError("refused"), lasted=0))
         for _ in range(3):
-            course, _ = take_step(course, TimerFired())
-            course, effects = take_step(course, over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0), rng=0.999)
+            state, _ = take_step(state, TimerFired())
+            state, effects = take_step(state, over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0), rng=0.999)
             assert rest(effects) <= 1.0
-        course, _ = take_step(course, TimerFired())
+        state, _ = take_step(state, TimerFired())
 
 
 @pytest.mark.parametrize("end", [WatchEnd.REFUSED, WatchEnd.THROTTLED, WatchEnd.BROKEN])
 def test_a_watch_that_lasted_forgets_earlier_failures(end: WatchEnd) -> None:
-    course = WATCHING
+    state = WATCHING
     for failures in (1, 2, 3):
-        course, _ = take_step(course, over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0))
-        assert course.failures == failures
-        course, _ = take_step(course, TimerFired())
-    course, _ = take_step(course, over(end, received=0, lasted=SETTINGS.steady_after))
-    assert course.failures + course.misses == 1
+        state, _ = take_step(state, over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0))
+        assert state.failures == failures
+        state, _ = take_step(state, TimerFired())
+    state, _ = take_step(state, over(end, received=0, lasted=SETTINGS.steady_after))
+    assert state.failures + state.misses == 1
 
 
 def test_watches_that_break_at_once_are_not_opened_in_a_hot_loop() -> None:
-    course = WATCHING
+    state = WATCHING
     for _ in range(40):
-        course, effects = take_step(course, over(WatchEnd.BROKEN, received=0, lasted=0.01), rng=0.999)
-        course, _ = take_step(replace(course, barren=0), TimerFired())
+        state, effects = take_step(state, over(WatchEnd.BROKEN, received=0, lasted=0.01), rng=0.999)
+        state, _ = take_step(replace(state, barren=0), TimerFired())
     assert rest(effects) > SETTINGS.connect_cap * 0.9
 
 
 @pytest.mark.parametrize("end", [WatchEnd.EXPIRED, WatchEnd.GARBAGE])
 def test_watches_that_lead_to_a_list_again_and_again_slow_down_unless_they_last_long(end: WatchEnd) -> None:
-    course, _ = take_step(WATCHING, over(end, lasted=0.1))
+    state, _ = take_step(WATCHING, over(end, lasted=0.1))
     for lists in (2, 3):
-        course, _ = take_step(course, TimerFired())
-        course, _ = take_step(course, PageRead(80, ""))
-        course, _ = take_step(course, over(end, lasted=SETTINGS.steady_after))
-        assert course.relists == lists, "a list is dear, so a good one forgets nothing"
-    course, _ = take_step(course, TimerFired())
-    course, _ = take_step(course, PageRead(80, ""))
-    course, _ = take_step(course, over(end, lasted=SETTINGS.healthy_after))
-    assert course.relists == 1
+        state, _ = take_step(state, TimerFired())
+        state, _ = take_step(state, PageRead(80, ""))
+        state, _ = take_step(state, over(end, lasted=SETTINGS.steady_after))
+        assert state.relists == lists, "a list is dear, so a good one forgets nothing"
+    state, _ = take_step(state, TimerFired())
+    state, _ = take_step(state, PageRead(80, ""))
+    state, _ = take_step(state, over(end, lasted=SETTINGS.healthy_after))
+    assert state.relists == 1
 
 
 @pytest.mark.parametrize("end", [WatchEnd.CLEAN, WatchEnd.BROKEN])
 def test_a_server_that_ends_every_watch_at_once_is_listed_ever_more_seldom(end: WatchEnd) -> None:
-    course, waits = WATCHING, []
+    state, waits = WATCHING, []
     for _ in range(60):
-        course, effects = take_step(course, over(end, received=0, lasted=0.1), rng=0.999)
-        if isinstance(course.state, BackingOff) and course.state.relist:
+        state, effects = take_step(state, over(end, received=0, lasted=0.1), rng=0.999)
+        if isinstance(state.phase, BackingOff) and state.phase.relist:
             waits.append(rest(effects))
-            course, _ = take_step(course, TimerFired())
-            course, _ = take_step(course, PageRead(80, ""))
+            state, _ = take_step(state, TimerFired())
+            state, _ = take_step(state, PageRead(80, ""))
         else:
             assert rest(effects) <= SETTINGS.connect_cap, "a watch costs little"
-            course, _ = take_step(course, TimerFired())
+            state, _ = take_step(state, TimerFired())
     assert waits == sorted(waits)
     assert waits[-1] > SETTINGS.backoff_cap * 0.9
 
 
 def test_a_server_that_closes_watches_while_it_starts_is_read_within_seconds_after_many_starts() -> None:
     """It lets watch, is not ready after all and closes, and all it refused before must not add up."""
-    course = WATCHING
+    state = WATCHING
     for _ in range(10):
-        course, _ = take_step(course, over(WatchEnd.BROKEN, received=1, lasted=0.9))
+        state, _ = take_step(state, over(WatchEnd.BROKEN, received=1, lasted=0.9))
         refused = (over(WatchEnd.REFUSED, UNAVAILABLE, lasted=0),) * 3
         expired = over(WatchEnd.EXPIRED, received=0, lasted=0.01)
         for each in (*refused, expired):
-            course, effects = take_step(replace(course, state=Watching()), each, rng=0.999)
+            state, effects = take_step(replace(state, phase=Watching()), each, rng=0.999)
             assert rest(effects) <= SETTINGS.connect_cap
-        course, _ = take_step(replace(course, state=Listing()), PageRead(80, ""))
-        course, effects = take_step(course, over(WatchEnd.CLEAN, received=0, lasted=0.2), rng=0.999)
+        state, _ = take_step(replace(state, phase=Listing()), PageRead(80, ""))
+        state, effects = take_step(state, over(WatchEnd.CLEAN, received=0, lasted=0.2), rng=0.999)
         assert rest(effects) <= SETTINGS.connect_cap
-        course, _ = take_step(course, TimerFired())
+        state, _ = take_step(state, TimerFired())
 
 
 def test_stop_is_the_end_of_any_state() -> None:
-    for state in (Listing(), Syncing(), Watching(), BackingOff(relist=False)):
-        course, effects = take_step(Course(state=state), StopAsked())
-        assert (course.state, effects) == (Stopped(), ())
+    for phase in (Listing(), Syncing(), Watching(), BackingOff(relist=False)):
+        state, effects = take_step(State(phase=phase), StopAsked())
+        assert (state.phase, effects) == (Stopped(), ())
 
 
 def test_what_cannot_happen_is_a_mistake_of_the_driver() -> None:
@@ -383,7 +383,7 @@ def test_a_crowd_of_informers_does_not_come_back_together(retry_after: float | N
     assert min(in_each) > 30
 
 
-HAPPENINGS: dict[type[Event], st.SearchStrategy[Event]] = {
+EVENTS: dict[type[Event], st.SearchStrategy[Event]] = {
     PageRead: st.builds(PageRead, st.integers(1, 100), st.sampled_from(["", "t"])),
     ListFailed: st.builds(
         ListFailed,
@@ -414,7 +414,7 @@ POSSIBLE: dict[type[Effect], tuple[type[Event], ...]] = {
 @settings(max_examples=100)
 @given(st.data(), st.booleans())
 def test_whatever_happens_there_is_one_next_step_and_no_hot_loop(data: st.DataObject, streaming: bool) -> None:
-    course, effects = take_step(Course(streaming=streaming), Begin())
+    state, effects = take_step(State(streaming=streaming), Begin())
     immediate = 0
     for _ in range(25):
         last = effects[-1]
@@ -422,11 +422,11 @@ def test_whatever_happens_there_is_one_next_step_and_no_hot_loop(data: st.DataOb
         expected = POSSIBLE[type(last)]
         if isinstance(last, OpenWatch) and last.version is not None:
             expected = (WatchOver,)
-        happening = data.draw(st.one_of([HAPPENINGS[kind] for kind in expected]))
-        course, effects = take_step(course, happening)
+        event = data.draw(st.one_of([EVENTS[kind] for kind in expected]))
+        state, effects = take_step(state, event)
         assert effects
-        failed = isinstance(happening, ListFailed) or (
-            isinstance(happening, WatchOver) and (happening.end is not WatchEnd.CLEAN or happening.lasted < 1)
+        failed = isinstance(event, ListFailed) or (
+            isinstance(event, WatchOver) and (event.end is not WatchEnd.CLEAN or event.lasted < 1)
         )
         if failed:
             immediate = 0 if isinstance(effects[-1], Rest) else immediate + 1
