@@ -16,15 +16,24 @@ from fivespot.runtime.cache import (
     Cache,
     Informer,
     InformerStatus,
-    KindAbsent,
-    KindState,
-    KindUnknown,
     ReflectorSettings,
 )
 from fivespot.runtime.client import Client, Connection, connect
 from fivespot.runtime.clock import SystemClock, ThreadOffload
 from fivespot.runtime.errors import AlreadyExistsError, ConflictError, NotFoundError
-from fivespot.runtime.objects import METADATA, Change, GroupKind, Key, Resource, Selector, finalizer_patch, merge_patch
+from fivespot.runtime.objects import (
+    METADATA,
+    Change,
+    GroupKind,
+    Key,
+    KindAbsent,
+    KindState,
+    KindUnknown,
+    Resource,
+    Selector,
+    finalizer_patch,
+    merge_patch,
+)
 from support import eventually_async, unique_name
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")

@@ -22,11 +22,10 @@ from fivespot.controllers.scheduledmachine.spec import SpecView, read_spec
 from fivespot.controllers.scheduledmachine.status import build_status
 from fivespot.controllers.scheduledmachine.stored_status import StoredStatus, read_stored_status
 from fivespot.controllers.scheduledmachine.timings import Timings
-from fivespot.runtime.cache import KindState
 from fivespot.runtime.client import Client
 from fivespot.runtime.clock import Clock
 from fivespot.runtime.errors import ConfigError, ForbiddenError, NotFoundError, NotServedError, StaleReadError
-from fivespot.runtime.objects import GroupKind, Head, Key, Object, find_condition
+from fivespot.runtime.objects import GroupKind, Head, Key, KindState, Object, find_condition
 
 __all__ = ["REQUEST", "Evaluated", "judge"]
 

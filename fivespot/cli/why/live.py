@@ -10,7 +10,6 @@ import asyncio
 from dataclasses import dataclass, field
 
 from fivespot.api import names
-from fivespot.runtime.cache import KindAbsent, KindState, KindUnknown
 from fivespot.runtime.cache.crds import by_priority, read_definition
 from fivespot.runtime.client import Client, Discovery
 from fivespot.runtime.client.discovery import GroupServed
@@ -22,7 +21,7 @@ from fivespot.runtime.errors import (
     NotServedError,
     ProtocolError,
 )
-from fivespot.runtime.objects import CRDS, GroupKind, Key, Object, Resource
+from fivespot.runtime.objects import CRDS, GroupKind, Key, KindAbsent, KindState, KindUnknown, Object, Resource
 
 __all__ = ["LiveKind", "LiveKinds", "LiveObjects", "LiveReaders", "ReadRefused", "Unread"]
 

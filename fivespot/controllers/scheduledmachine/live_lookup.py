@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fivespot.api import names
-from fivespot.runtime.cache import KindState, KindUnknown
 from fivespot.runtime.client import Client
 from fivespot.runtime.errors import NotFoundError, NotServedError, StaleReadError
-from fivespot.runtime.objects import Key, Resource, Selector
+from fivespot.runtime.objects import Key, KindState, KindUnknown, Resource, Selector
 
 from .observe import named_kinds
 from .ownership import child_is_ours

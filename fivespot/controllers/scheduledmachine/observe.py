@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from fivespot.api import names
 from fivespot.contract import KindInfo, Reference, Resolution, resolve_schedule
-from fivespot.runtime.cache import KindAbsent, KindState, KindUnknown
-from fivespot.runtime.objects import GroupKind, Head, Key
+from fivespot.runtime.objects import GroupKind, Head, Key, KindAbsent, KindState, KindUnknown
 
 from .cluster_api import ClusterApi, ClusterView, Known, MachineView, read_cluster, read_machine
 from .ownership import child_is_ours, machine_is_ours

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from fivespot.runtime.cache import KindAbsent, KindState, KindUnknown
-from fivespot.runtime.objects import GroupKind, Key, Object, Resource
+from fivespot.runtime.objects import GroupKind, Key, KindAbsent, KindState, KindUnknown, Object, Resource
 
 __all__ = ["KindFacts", "KindReaders", "ObjectReader", "OpenKind", "ReadState"]
 

@@ -1,7 +1,5 @@
 """Shared caches of API objects: listed, watched, indexed, and in step with this process's own writes."""
 
-from fivespot.runtime.objects import KindAbsent, KindState, KindUnknown
-
 from .cache import Cache
 from .index import IndexFunction
 from .informer import Informer, Subscription
@@ -15,9 +13,6 @@ __all__ = [
     "IndexFunction",
     "Informer",
     "InformerStatus",
-    "KindAbsent",
-    "KindState",
-    "KindUnknown",
     "Kinds",
     "ReflectorSettings",
     "Subscription",

@@ -9,7 +9,6 @@ from typing import Protocol
 
 import structlog
 
-from fivespot.runtime.cache import KindState
 from fivespot.runtime.clock import Clock, Random
 from fivespot.runtime.errors import (
     ApiError,
@@ -20,7 +19,7 @@ from fivespot.runtime.errors import (
     StaleReadError,
     TerminalError,
 )
-from fivespot.runtime.objects import Change, GroupKind, Key, Resource
+from fivespot.runtime.objects import Change, GroupKind, Key, KindState, Resource
 from fivespot.runtime.telemetry import NULL_TRACER, Tracer
 from fivespot.runtime.workqueue import Backoff, QueueMetrics, WorkQueue
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from fivespot.runtime.cache import InformerStatus, KindAbsent, KindState, KindUnknown
-from fivespot.runtime.objects import Change, ChangeType, GroupKind, Object, Resource
+from fivespot.runtime.cache import InformerStatus
+from fivespot.runtime.objects import Change, ChangeType, GroupKind, KindAbsent, KindState, KindUnknown, Object, Resource
 
 __all__ = ["Closable", "InformerSource", "KindSource", "Source", "SourceInformer", "SourceKinds"]
 

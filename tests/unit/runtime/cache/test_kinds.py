@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import structlog
 
-from fivespot.runtime.cache import Cache, KindAbsent, KindState, KindUnknown
+from fivespot.runtime.cache import Cache
 from fivespot.runtime.client import Client, Request
-from fivespot.runtime.objects import CRDS, GroupKind
+from fivespot.runtime.objects import CRDS, GroupKind, KindAbsent, KindState, KindUnknown
 
 from .fakes import Server, failing, make_cache, make_client, settle
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from fivespot.runtime.cache import InformerStatus, KindAbsent, KindState, KindUnknown
+from fivespot.runtime.cache import InformerStatus
 from fivespot.runtime.objects import (
     EVERYTHING,
     FULL,
@@ -15,6 +15,9 @@ from fivespot.runtime.objects import (
     ChangeType,
     GroupKind,
     Key,
+    KindAbsent,
+    KindState,
+    KindUnknown,
     Object,
     Resource,
 )

@@ -8,9 +8,8 @@ from typing import Any, Self
 
 import pytest
 
-from fivespot.runtime.cache import KindAbsent, KindState, KindUnknown
 from fivespot.runtime.clock import SystemClock
-from fivespot.runtime.objects import Key, Resource
+from fivespot.runtime.objects import Key, KindAbsent, KindState, KindUnknown, Resource
 from fivespot.runtime.reconcile import Controller, KindSource
 
 from .fakes import WIDGET, FakeInformer, FakeKinds, Runs, kind_state, make_object
