@@ -107,7 +107,7 @@ INDEX: dict[str, Row] = {
     "P-W 16": Row(
         "kube-rs#1576 / #1577",
         (
-            "tests/simulation/test_reports.py::test_a_machine_that_went_while_nobody_looked_is_not_waited_for",
+            "tests/simulation/test_field_faults.py::test_a_machine_that_went_while_nobody_looked_is_not_waited_for",
             "tests/unit/runtime/client/test_client.py::test_deleting_what_is_gone_is_no_error_but_an_unserved_resource_is",
         ),
     ),
@@ -121,7 +121,7 @@ INDEX: dict[str, Row] = {
     "P-W 18": Row(
         "tomplus/kubernetes_asyncio#136, #134, #320/#321",
         (
-            "tests/simulation/test_reports.py::test_watches_of_every_form_go_on_from_where_they_were_and_tell_nothing_twice",
+            "tests/simulation/test_field_faults.py::test_watches_of_every_form_go_on_from_where_they_were_and_tell_nothing_twice",
         ),
     ),
     "P-W 19": Row(
@@ -179,7 +179,7 @@ INDEX: dict[str, Row] = {
     "P-W 29": Row(
         "nolar/kopf#1088 (PR#1225)",
         (
-            "tests/simulation/test_reports.py::test_a_manager_of_one_namespace_works_on_until_the_namespace_is_gone",
+            "tests/simulation/test_field_faults.py::test_a_manager_of_one_namespace_works_on_until_the_namespace_is_gone",
             "tests/server/contract/test_deletion.py::test_a_namespace_with_ten_live_machines_goes_by_itself",
         ),
     ),
@@ -206,7 +206,7 @@ INDEX: dict[str, Row] = {
         "controller-runtime#403, #1464, #1622",
         (
             "tests/unit/runtime/cache/test_cache.py::test_our_own_writes_are_read_at_once_and_told_once",
-            "tests/simulation/test_random.py::test_a_random_day_breaks_no_promise_and_ends_well",
+            "tests/simulation/test_random_days.py::test_a_random_day_violates_no_invariant_and_settles",
         ),
     ),
     "P-W 37": Row(
@@ -315,7 +315,7 @@ INDEX: dict[str, Row] = {
     "P-Q 56": Row(
         "nolar/kopf#1212 (PR#1213)",
         (
-            "tests/simulation/test_reports.py::test_a_thousand_events_told_while_stopping_hold_nobody_up",
+            "tests/simulation/test_field_faults.py::test_a_thousand_events_told_while_stopping_hold_nobody_up",
             "tests/unit/runtime/telemetry/test_events.py::test_recording_works_while_nothing_writes_and_memory_stays_bounded",
             "tests/unit/runtime/telemetry/test_events.py::test_flushing_waits_for_what_the_server_has_not_heard_of_and_not_longer",
         ),
@@ -372,7 +372,7 @@ INDEX: dict[str, Row] = {
         (
             "tests/unit/runtime/manager/test_election.py::test_a_lease_taken_by_other_hands_ends_the_work_at_the_next_renewal",
             "tests/unit/runtime/manager/test_election.py::test_never_two_leaders_whatever_the_network_does_and_one_again_when_it_is_well",
-            "tests/simulation/test_checker.py::test_a_fault_in_the_product_is_seen",
+            "tests/simulation/test_checker.py::test_a_mutant_is_detected",
         ),
     ),
     "P-LE 69": Row(
@@ -393,7 +393,7 @@ INDEX: dict[str, Row] = {
         "nolar/kopf#734",
         (
             "tests/unit/runtime/manager/test_election.py::test_the_lease_of_a_killed_process_is_taken_over_in_its_duration",
-            "tests/simulation/test_random.py::test_a_random_day_breaks_no_promise_and_ends_well",
+            "tests/simulation/test_random_days.py::test_a_random_day_violates_no_invariant_and_settles",
         ),
     ),
     "P-C 72": Row(

@@ -1,4 +1,4 @@
-"""``./dev simulate``: plays random days of the whole system, as many as one has time for, and says which fail."""
+"""Run random days of the whole system and report those that fail (``./dev simulate``)."""
 
 from __future__ import annotations
 
@@ -12,56 +12,56 @@ from itertools import islice
 from multiprocessing import get_context
 from typing import Final
 
-from simulation.days import Day, begin_worker, play
+from simulation.runner import DayResult, run_day, start_worker
 
 DESCRIPTION: Final = """\
-Play random days of the whole system in virtual time: fivespot's managers, a simulated Cluster API, people who change
-their minds, managers that die and a server that misbehaves. A witness inside the server reports every broken promise.
-Everything in a day follows from its seed, so a day that failed can be played again. About a second of CPU time each.
+Run random days of the whole system in virtual time: fivespot's managers, a simulated Cluster API, random edits by
+users, managers that are killed, and faults of the API server. A checker inside the server reports every violated
+invariant. A day follows from its seed and can be replayed. About a second of CPU time each.
 
   ./dev simulate --seeds 1000 --from 1 --jobs 2   a thousand days on two cores
-  ./dev simulate --for 600                        as many as ten minutes allow
-  ./dev simulate --replay 17                      one day, with what happened in it and the managers' logs
+  ./dev simulate --for 600                        as many as fit in ten minutes
+  ./dev simulate --replay 17                      one day, with its events and the managers' logs
 
-Progress goes to standard error; each failure is one line on standard output, with the command that plays it again.
-Exit code: 0 all days went well, 1 some did not, 2 wrong arguments, 130 interrupted.
+Progress goes to standard error; each failure is one line on standard output, with the command that replays it.
+Exit code: 0 all days passed, 1 some failed, 2 wrong arguments, 130 interrupted.
 """
 _PROGRESS: Final = 30.0
-"""Seconds between lines of progress where there is no terminal."""
+"""Seconds between lines of progress without a terminal."""
 
 
 class Progress:
-    """Counts, and says how far it is: in place on a terminal, now and then elsewhere."""
+    """A progress report: in place on a terminal, otherwise a line from time to time."""
 
     def __init__(self, total: int | None) -> None:
         self._total = total
-        self._began = self._told = time.monotonic()
-        self.played = 0
+        self._began = self._shown = time.monotonic()
+        self.finished = 0
         self.failed: list[int] = []
 
-    def add(self, day: Day, again: str) -> None:
-        self.played += 1
-        if day.wrong:
+    def add(self, day: DayResult, again: str) -> None:
+        self.finished += 1
+        if day.failure:
             self.failed.append(day.seed)
             self._clear()
-            sys.stdout.write(f"seed {day.seed}: {day.wrong}  (again: {again})\n")
+            sys.stdout.write(f"seed {day.seed}: {day.failure}  (replay: {again})\n")
             sys.stdout.flush()
-        self._tell()
+        self._show()
 
     def end(self) -> None:
         self._clear()
         seconds = time.monotonic() - self._began
-        failed = f"{len(self.failed)} failed: {', '.join(map(str, self.failed))}" if self.failed else "all went well"
-        sys.stderr.write(f"{self.played} days in {seconds:.0f} s; {failed}\n")
+        failed = f"{len(self.failed)} failed: {', '.join(map(str, self.failed))}" if self.failed else "all passed"
+        sys.stderr.write(f"{self.finished} days in {seconds:.0f} s; {failed}\n")
 
-    def _tell(self) -> None:
+    def _show(self) -> None:
         now, terminal = time.monotonic(), sys.stderr.isatty()
-        if now - self._told < (0.2 if terminal else _PROGRESS):
+        if now - self._shown < (0.2 if terminal else _PROGRESS):
             return
-        self._told = now
+        self._shown = now
         of = f" of {self._total}" if self._total is not None else ""
-        pace = self.played / max(now - self._began, 1e-3)
-        line = f"{self.played}{of} days, {len(self.failed)} failed, {pace:.1f}/s"
+        pace = self.finished / max(now - self._began, 1e-3)
+        line = f"{self.finished}{of} days, {len(self.failed)} failed, {pace:.1f}/s"
         sys.stderr.write(f"\r{line}\x1b[K" if terminal else f"{line}\n")
         sys.stderr.flush()
 
@@ -71,14 +71,14 @@ class Progress:
 
 
 def run(seeds: Iterator[int], progress: Progress, arguments: argparse.Namespace) -> None:
-    """Play days until there are no more seeds, or no more time, or too many failures."""
+    """Run days until the seeds or the time run out, or too many fail."""
     end = time.monotonic() + arguments.duration if arguments.duration is not None else float("inf")
-    with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn"), initializer=begin_worker) as pool:
-        under_way: set[Future[Day]] = set()
-        # Two for each worker, so that none waits for the parent.
+    with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn"), initializer=start_worker) as pool:
+        under_way: set[Future[DayResult]] = set()
+        # Two per worker, so that no worker waits for the parent.
         waiting = deque(islice(seeds, 2 * arguments.jobs))
         while waiting or under_way:
-            under_way |= {pool.submit(play, seed, arguments.limit) for seed in waiting}
+            under_way |= {pool.submit(run_day, seed, arguments.limit) for seed in waiting}
             waiting.clear()
             done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
             for future in done:
@@ -89,36 +89,38 @@ def run(seeds: Iterator[int], progress: Progress, arguments: argparse.Namespace)
 
 
 def replay(seed: int, limit: float) -> int:
-    """Play one day and tell it."""
-    day = play(seed, limit)
-    story = "\n".join(day.story)
-    sys.stdout.write(f"{story}\nseed {seed}: {day.wrong or 'all went well'}\n")
-    return 1 if day.wrong else 0
+    """Run one day and print its log."""
+    day = run_day(seed, limit)
+    log = "\n".join(day.log)
+    sys.stdout.write(f"{log}\nseed {seed}: {day.failure or 'passed'}\n")
+    return 1 if day.failure else 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "./dev simulate", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seeds", type=_count, metavar="N", help="how many days (100, or no end with --for)")
+    parser.add_argument("--seeds", type=_count, metavar="N", help="number of days (100, or no limit with --for)")
     parser.add_argument("--from", dest="first", type=int, default=1, metavar="SEED", help="the first seed (1)")
     parser.add_argument("--jobs", type=_count, default=1, metavar="N", help="processes (1)")
-    parser.add_argument("--for", dest="duration", type=float, metavar="SECONDS", help="begin no day after that time")
-    parser.add_argument("--failures", type=_count, default=10, metavar="N", help="stop after so many failures (10)")
-    parser.add_argument("--limit", type=float, default=120.0, metavar="SECONDS", help="real time for a day (120)")
-    parser.add_argument("--replay", type=int, metavar="SEED", help="one day again, with its story")
+    parser.add_argument("--for", dest="duration", type=float, metavar="SECONDS", help="start no day after this time")
+    parser.add_argument("--failures", type=_count, default=10, metavar="N", help="stop after this many failures (10)")
+    parser.add_argument(
+        "--limit", type=float, default=120.0, metavar="SECONDS", help="limit of real time for a day (120)"
+    )
+    parser.add_argument("--replay", type=int, metavar="SEED", help="run one day and print its log")
     return parser
 
 
 def _count(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no number above 0")
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
     return number
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command; the exit code."""
+    """Run the command and return its exit code."""
     arguments = _parser().parse_args(argv)
     if arguments.replay is not None:
         return replay(arguments.replay, arguments.limit)

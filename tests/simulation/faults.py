@@ -1,4 +1,4 @@
-"""A server that misbehaves for some time, in a few ways at once."""
+"""Random faults of the API server, a few at a time."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from fivespot.testing.faults import (
     Throttle,
 )
 
-__all__ = ["FAULTS", "Behind", "random_faults"]
+__all__ = ["FAULTS", "RecentStaleList", "random_faults"]
 
 _BEHIND: Final = 60.0
 
 
 @dataclass
-class Behind(StaleList):
-    """Lists of a minute ago at most: what a controller does about older ones, nobody can promise."""
+class RecentStaleList(StaleList):
+    """Lists that are at most a minute old: nothing is guaranteed for older ones."""
 
     _since: float = field(default=0.0)
 
@@ -69,16 +69,18 @@ FAULTS: Final = (
     Rule(Gone("body"), verb="watch", probability=0.5),
     Rule(EndMarker("absent"), verb="watch"),
     Rule(EndMarker("refused"), verb="watch"),
-    Rule(Behind(), verb="list"),
+    Rule(RecentStaleList(), verb="list"),
     Rule(Drip(size=400, seconds=0.2), verb="list", probability=0.3),
     Rule(HalfOpen(), resource="leases", verb="update", probability=0.3),
     Rule(Fail(500), resource="leases"),
 )
-"""Each is switched on for some time, up to three at once. None of them makes the server forget a change for good."""
+"""Each is active for some time, up to three at once. None of them loses a change permanently."""
 
 
 def random_faults(random: Random) -> list[Rule]:
-    """What goes wrong next, possibly nothing."""
+    """Return the next faults, possibly none."""
     rules = random.sample(FAULTS, random.choice((0, 1, 1, 2, 3)))
-    # It remembers what it has answered, so each time has one of its own.
-    return [replace(rule, fault=Behind()) if isinstance(rule.fault, Behind) else rule for rule in rules]
+    # It keeps its last answers, so each use gets a new one.
+    return [
+        replace(rule, fault=RecentStaleList()) if isinstance(rule.fault, RecentStaleList) else rule for rule in rules
+    ]

@@ -1,4 +1,4 @@
-"""What the witness watches over, by name."""
+"""The invariants of a simulation."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ __all__ = ["Invariant"]
 
 
 class Invariant(Enum):
-    """One thing that fivespot promises; the value is what the witness calls its breach.
+    """An invariant; its value describes a violation.
 
-    Most are judged at the moment of a write, from what is stored; the last ones when nothing is to happen any more.
+    Most are checked on each write, against the stored state; the last two once the system has settled.
     """
 
-    ONE_MACHINE = "two Machines for one ScheduledMachine"
-    WANTED = "a Machine that nobody wants"
-    GRACE = "a Machine taken away before its time"
-    BRAKE = "a lost Machine replaced at once"
-    FOREIGN = "somebody else's object touched"
-    MARKED = "a child that does not say whose it is"
-    FINALIZER_FIRST = "a child before the finalizer"
-    FINALIZER_LAST = "gone before its children"
+    ONE_MACHINE = "more than one Machine for a ScheduledMachine"
+    WANTED = "a Machine created while it is not wanted"
+    GRACE = "a Machine deleted before its grace period is over"
+    BRAKE = "a lost Machine replaced without back-off"
+    FOREIGN = "a foreign object changed"
+    MARKED = "a child without the uid of its owner"
+    FINALIZER_FIRST = "a child created before the finalizer"
+    FINALIZER_LAST = "a ScheduledMachine gone before its children"
     ORDER = "a child deleted while the Machine needs it"
-    DRAIN = "a drain other than asked for"
-    PAUSED = "work on what is paused"
-    LEASE = "work without the lease"
-    PRECONDITION = "a write that may hit another object"
-    SPEC = "a spec, label or annotation edited"
-    RIGHTS = "a write that is none of its business"
+    DRAIN = "a drain that differs from the spec"
+    PAUSED = "a write while paused"
+    LEASE = "a write without the Lease"
+    PRECONDITION = "a write without a precondition"
+    SPEC = "a spec, label or annotation changed"
+    RIGHTS = "a write of a kind that is not permitted"
     EARLY = "a verdict that the schedule does not give"
-    LATE = "not done in time"
-    TRUTH = "a status that lies"
-    TIMES = "a time that moved, or did not, against its condition"
+    LATE = "overdue work"
+    STATUS = "a status that is not true"
+    TIMES = "a condition time that does not match its status"
     EMPTY = "a write that changes nothing"
-    SETTLED = "not as it has to be in the end"
-    REST = "writes at rest"
+    SETTLED = "a wrong end state"
+    REST = "a write while idle"

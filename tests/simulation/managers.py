@@ -1,4 +1,4 @@
-"""Managers that are killed and followed by others."""
+"""Managers that are killed and replaced."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Start = Callable[[], AbstractAsyncContextManager[RunningManager]]
 
 
 class Managers:
-    """Managers by name; each can die at any time, and its place be taken by a new one."""
+    """Managers by name; each can be killed at any time and replaced by a new one."""
 
     def __init__(self) -> None:
         self._starts: dict[str, Start] = {}
@@ -27,8 +27,8 @@ class Managers:
     def dead(self) -> list[str]:
         return sorted(set(self._starts) - set(self._running))
 
-    async def hire(self, name: str, start: Start) -> None:
-        """Start a manager, and know how to start another in its place."""
+    async def add(self, name: str, start: Start) -> None:
+        """Start a manager, and keep the function that starts its replacement."""
         self._starts[name] = start
         await self.start(name)
 
@@ -37,17 +37,17 @@ class Managers:
         self._running[name] = (await scope.__aenter__(), scope)
 
     async def kill(self, name: str) -> None:
-        """In the middle of whatever it does."""
+        """Kill a manager at an arbitrary point of its work."""
         running, scope = self._running.pop(name)
         await running.kill()
         await scope.__aexit__(None, None, None)
 
     async def stop(self, name: str) -> None:
-        """In order; raises what went wrong in it before."""
+        """Stop a manager gracefully; raise its error, if any."""
         _, scope = self._running.pop(name)
         await scope.__aexit__(None, None, None)
 
-    async def dismiss(self) -> None:
+    async def stop_all(self) -> None:
         """Stop all."""
         for name in self.running:
             await self.stop(name)

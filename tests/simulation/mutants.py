@@ -1,6 +1,6 @@
-"""Faults in the product, each as small as one that a person would make; the witness has to see them all.
+"""Mutants of the product, each as small as a plausible mistake; the checker has to detect all of them.
 
-Every one takes a :class:`pytest.MonkeyPatch` and replaces a decision, a precondition or a write of the shipped code.
+Each takes a :class:`pytest.MonkeyPatch` and replaces a decision, a precondition or a write of the shipped code.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Mutant = Callable[[pytest.MonkeyPatch], None]
 
 
 def _plans(patch: pytest.MonkeyPatch, change: Callable[[Snapshot, Plan], Plan]) -> None:
-    """Change what is decided."""
+    """Change the decisions."""
     patch.setattr(reconciler, "decide", lambda s: change(s, decide(s)))
 
 
@@ -82,15 +82,15 @@ def grace_is_skipped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(decide_down, "_grace", skip)
 
 
-def brake_is_off(patch: pytest.MonkeyPatch) -> None:
+def replacement_backoff_is_off(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(decide_up, "_brake", lambda s, replaced: None)
 
 
-def everything_is_ours(patch: pytest.MonkeyPatch) -> None:
+def foreign_objects_are_adopted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(observe, "child_is_ours", lambda *_, **__: True)
 
 
-def children_are_not_marked(patch: pytest.MonkeyPatch) -> None:
+def children_lack_the_uid(patch: pytest.MonkeyPatch) -> None:
     build = children.build_embedded
 
     def forget(*rest: Any) -> dict[str, Any]:
@@ -101,35 +101,35 @@ def children_are_not_marked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(act, "build_embedded", forget)
 
 
-def machines_are_made_twice(patch: pytest.MonkeyPatch) -> None:
+def machines_are_created_twice(patch: pytest.MonkeyPatch) -> None:
     create = act.StepRunner._create
 
     async def twice(self: act.StepRunner, s: Snapshot, obj: Object, step: Any, machines: Resource, *rest: Any) -> None:
         await create(self, s, obj, step, machines, *rest)
         body = children.build_machine(obj.decode(), machines.version)
         body["metadata"]["name"] += "-again"
-        # Two that share what they are made from would fight over it for ever.
+        # Two Machines with the same bootstrap object would compete for it forever.
         body["metadata"]["annotations"][names.ANNOTATION_PAUSED] = "true"
         await self._client.create(machines, body)
 
     patch.setattr(act.StepRunner, "_create", twice)
 
 
-def finalizer_is_left_out(patch: pytest.MonkeyPatch) -> None:
+def finalizer_is_missing(patch: pytest.MonkeyPatch) -> None:
     async def skip(client: Any, resource: Resource, obj: Any, finalizer: str) -> Any:
         return obj
 
     patch.setattr(reconciler, "ensure_finalizer", skip)
 
 
-def finalizer_goes_first(patch: pytest.MonkeyPatch) -> None:
-    def let_go(s: Snapshot, plan: Plan) -> Plan:
+def finalizer_is_removed_first(patch: pytest.MonkeyPatch) -> None:
+    def drop(s: Snapshot, plan: Plan) -> Plan:
         return replace(plan, steps=(DropFinalizer(),), ask=None) if s.head.deleting else plan
 
-    _plans(patch, let_go)
+    _plans(patch, drop)
 
 
-def everything_goes_at_once(patch: pytest.MonkeyPatch) -> None:
+def children_are_deleted_with_the_machine(patch: pytest.MonkeyPatch) -> None:
     def at_once(s: Snapshot, plan: Plan) -> Plan:
         going = any(isinstance(step, DeleteMachine) for step in plan.steps)
         return replace(plan, steps=(*plan.steps, DeleteChildren(s.ours))) if going and s.ours else plan
@@ -137,11 +137,11 @@ def everything_goes_at_once(patch: pytest.MonkeyPatch) -> None:
     _plans(patch, at_once)
 
 
-def leftovers_are_left(patch: pytest.MonkeyPatch) -> None:
+def leftovers_are_kept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(decide_down, "_leftovers", decide_down._settled)
 
 
-def drain_has_no_end(patch: pytest.MonkeyPatch) -> None:
+def drain_has_no_timeout(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(children, "drain_settings", lambda seconds, version: ({}, {}))
 
 
@@ -156,7 +156,7 @@ def pause_is_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Snapshot, "paused", False)
 
 
-def leader_leads_for_ever(patch: pytest.MonkeyPatch) -> None:
+def leader_never_steps_down(patch: pytest.MonkeyPatch) -> None:
     confirm = Candidate._confirm
 
     def stay(self: Candidate, renewed: str, sent_at: float) -> None:
@@ -167,14 +167,14 @@ def leader_leads_for_ever(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Candidate, "ours", property(lambda self: self.claimed))
 
 
-def deletes_go_by_name(patch: pytest.MonkeyPatch) -> None:
+def deletes_have_no_precondition(patch: pytest.MonkeyPatch) -> None:
     def bare(*rest: Any, **more: Any) -> Any:
         return replace(delete_request(*rest, **more), body=None)
 
     patch.setattr(client, "delete_request", bare)
 
 
-def status_is_written_blindly(patch: pytest.MonkeyPatch) -> None:
+def status_has_no_precondition(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(status_writer, "merge_patch", lambda change, head: merge_patch(change))
 
 
@@ -198,7 +198,7 @@ def schedules_are_deleted_too(patch: pytest.MonkeyPatch) -> None:
 
 
 def _verdicts(patch: pytest.MonkeyPatch, *, ahead: timedelta, wake: timedelta) -> None:
-    """Have schedules read another time, and wake at another one."""
+    """Shift the time at which schedules are evaluated, and the time of their next evaluation."""
     decide = Decider.decide_now
 
     def shifted(self: Decider[Any], prepared: Any, at: datetime, context: Any) -> Any:
@@ -229,12 +229,12 @@ def kill_switch_is_ignored(patch: pytest.MonkeyPatch) -> None:
     _wanted_as_if(patch, kill_switch=False)
 
 
-def timers_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+def timers_are_dropped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MachineStatusWriter, "_seconds_to", lambda *_: None)
 
 
 def _status(patch: pytest.MonkeyPatch, change: Callable[[Snapshot, dict[str, Any]], None]) -> None:
-    """Change what is reported."""
+    """Change the reported status."""
 
     def changed(s: Snapshot, plan: Plan) -> dict[str, Any]:
         status = build_status(s, plan)
@@ -256,7 +256,7 @@ def every_phase_is_final(patch: pytest.MonkeyPatch) -> None:
     _status(patch, lambda s, status: status.update(phase="Active" if status["inSchedule"] else "Inactive"))
 
 
-def times_follow_the_clock(patch: pytest.MonkeyPatch) -> None:
+def condition_times_follow_the_clock(patch: pytest.MonkeyPatch) -> None:
     def move(s: Snapshot, status: dict[str, Any]) -> None:
         for condition in status["conditions"]:
             condition["lastTransitionTime"] = rfc3339(s.now)
@@ -268,41 +268,41 @@ def status_is_always_written(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(status_writer, "merge_diff", lambda old, new: new)
 
 
-def status_has_a_clock(patch: pytest.MonkeyPatch) -> None:
+def status_contains_the_time(patch: pytest.MonkeyPatch) -> None:
     _status(patch, lambda s, status: status.update(message=f"looked at {s.now:%H:%M}"))
     patch.setattr(MachineStatusWriter, "_seconds_to", lambda *_: 60.0)
 
 
 MUTANTS: tuple[tuple[Mutant, Invariant, int], ...] = (
-    (machines_are_made_twice, Invariant.ONE_MACHINE, 2),
+    (machines_are_created_twice, Invariant.ONE_MACHINE, 2),
     (disabled_is_ignored, Invariant.WANTED, 6),
     (unresolved_is_inactive, Invariant.GRACE, 4),
     (grace_is_skipped, Invariant.GRACE, 2),
-    (brake_is_off, Invariant.BRAKE, 1),
-    (everything_is_ours, Invariant.FOREIGN, 2),
-    (children_are_not_marked, Invariant.MARKED, 2),
-    (finalizer_is_left_out, Invariant.FINALIZER_FIRST, 2),
-    (finalizer_goes_first, Invariant.FINALIZER_LAST, 4),
-    (everything_goes_at_once, Invariant.ORDER, 2),
-    (drain_has_no_end, Invariant.DRAIN, 2),
+    (replacement_backoff_is_off, Invariant.BRAKE, 1),
+    (foreign_objects_are_adopted, Invariant.FOREIGN, 2),
+    (children_lack_the_uid, Invariant.MARKED, 2),
+    (finalizer_is_missing, Invariant.FINALIZER_FIRST, 2),
+    (finalizer_is_removed_first, Invariant.FINALIZER_LAST, 4),
+    (children_are_deleted_with_the_machine, Invariant.ORDER, 2),
+    (drain_has_no_timeout, Invariant.DRAIN, 2),
     (killed_machines_are_drained, Invariant.DRAIN, 4),
-    (leftovers_are_left, Invariant.FINALIZER_LAST, 6),
+    (leftovers_are_kept, Invariant.FINALIZER_LAST, 6),
     (pause_is_ignored, Invariant.PAUSED, 2),
-    (leader_leads_for_ever, Invariant.LEASE, 1),
-    (deletes_go_by_name, Invariant.PRECONDITION, 2),
-    (status_is_written_blindly, Invariant.PRECONDITION, 2),
+    (leader_never_steps_down, Invariant.LEASE, 1),
+    (deletes_have_no_precondition, Invariant.PRECONDITION, 2),
+    (status_has_no_precondition, Invariant.PRECONDITION, 2),
     (spec_is_edited, Invariant.SPEC, 2),
     (schedules_are_deleted_too, Invariant.RIGHTS, 2),
     (schedules_open_early, Invariant.EARLY, 2),
     (no_verdict_is_inactive, Invariant.EARLY, 2),
     (schedules_open_late, Invariant.LATE, 1),
     (kill_switch_is_ignored, Invariant.WANTED, 4),
-    (timers_are_forgotten, Invariant.LATE, 2),
-    (every_machine_is_ready, Invariant.TRUTH, 2),
-    (every_phase_is_final, Invariant.TRUTH, 2),
-    (times_follow_the_clock, Invariant.TIMES, 2),
+    (timers_are_dropped, Invariant.LATE, 2),
+    (every_machine_is_ready, Invariant.STATUS, 2),
+    (every_phase_is_final, Invariant.STATUS, 2),
+    (condition_times_follow_the_clock, Invariant.TIMES, 2),
     (status_is_always_written, Invariant.EMPTY, 2),
     (no_machine_is_ready, Invariant.SETTLED, 2),
-    (status_has_a_clock, Invariant.REST, 2),
+    (status_contains_the_time, Invariant.REST, 2),
 )
-"""Each fault, what it breaks, and a usual seed whose day shows it."""
+"""Each mutant with the invariant that it violates and one of the tests' seeds that shows it."""

@@ -1,4 +1,4 @@
-"""What is stored, as the witness follows it from the inside of the API server."""
+"""A reference model of the stored state, which follows the changes inside the API server."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from fivespot.runtime import Resource
 from fivespot.testing.clusterapi.core import CLUSTERS, MACHINES
 from fivespot.testing.system import EmbeddedSystem
 
-from .histories import LAG, PROMPT, History, Moment, Story
-from .schedules import edges, says
-from .world import SCHEDULED_MACHINES
+from .fleet import SCHEDULED_MACHINES
+from .histories import LAG, PROMPT, History, MachineHistory, Moment
+from .schedules import edges, verdict_of
 
 __all__ = ["ReferenceModel", "Schedule", "condition", "controller"]
 
@@ -23,29 +23,29 @@ Json = dict[str, Any]
 
 @dataclass
 class Schedule:
-    """What a schedule's spec said, and since when."""
+    """The specs of one schedule over time."""
 
     kind: str
     name: str
     specs: History[str] = field(default_factory=History)
     parsed: dict[str, Json] = field(default_factory=dict)
 
-    def turn(self, at: float, spec: Json) -> None:
+    def record(self, at: float, spec: Json) -> None:
         text = repr(sorted(spec.items()))
         self.parsed[text] = spec
-        self.specs.turn(at, text)
+        self.specs.record(at, text)
 
     def now(self, at: datetime) -> bool | None:
-        return says(self.kind, self.parsed[self.specs.now], at)
+        return verdict_of(self.kind, self.parsed[self.specs.now], at)
 
     def since(self, start: datetime, at: datetime) -> float:
-        """Since when it has said what it says now, in seconds after ``start``."""
+        """Return when the present verdict began, in seconds after ``start``."""
         before = edges(self.kind, self.parsed[self.specs.now], at - timedelta(days=1), at)
         last = (before[-1] - start).total_seconds() if before else float("-inf")
         return max(self.specs.since, last)
 
     def lately(self, start: datetime, moment: Moment) -> set[bool | None]:
-        """Everything that it has said within the lag."""
+        """Return every verdict within the lag."""
         found: set[bool | None] = set()
         at, lag = moment.at, moment.lag
         for begin, end, text in self.specs.spans():
@@ -53,19 +53,19 @@ class Schedule:
                 continue
             first, last = (start + timedelta(seconds=t) for t in (max(begin, at - lag), min(end, at)))
             spec = self.parsed[text]
-            found |= {says(self.kind, spec, t) for t in (first, *edges(self.kind, spec, first, last))}
+            found |= {verdict_of(self.kind, spec, t) for t in (first, *edges(self.kind, spec, first, last))}
         return found
 
 
 class ReferenceModel:
     """The stored state and its history.
 
-    :ivar stories: of ScheduledMachines by uid, those that are gone included.
-    :ivar made: the uid of the ScheduledMachine for which a manager made an object that exists, by that one's uid.
-    :ivar freed: when somebody else's object last gave back a name that a child may need.
-    :ivar calm: since when nothing has been in the way of the managers, in seconds on the cluster's clock; from then
-        on everything has to be done in time.
-    :ivar idle: whether no manager works on machines, as far as whoever starts and kills them says so.
+    :ivar histories: of ScheduledMachines by uid, deleted ones included.
+    :ivar made: the uid of the ScheduledMachine for which a manager created an existing object, by that object's uid.
+    :ivar freed: the time at which a foreign object last freed a name that a child may need.
+    :ivar undisturbed_since: the time since which managers have met no fault, in seconds on the cluster's clock; from
+        then on everything has to be done in time.
+    :ivar unattended: whether no manager for machines is running, as recorded by the test that starts and kills them.
     """
 
     def __init__(self, system: EmbeddedSystem, start: datetime, prefix: str) -> None:
@@ -74,13 +74,13 @@ class ReferenceModel:
         self.start = start
         self._store = system.cluster.server.cluster.store
         self.children = (MACHINES, system.family.bootstrap, system.family.machine)
-        self.stories: dict[str, Story] = {}
+        self.histories: dict[str, MachineHistory] = {}
         self.schedules: dict[str, Schedule] = {}
         self.made: dict[str, str] = {}
         self.freed: dict[str, float] = {}
-        self.calm = float("inf")
-        self.idle: History[bool] = History()
-        self.idle.turn(0.0, False)
+        self.undisturbed_since = float("inf")
+        self.unattended: History[bool] = History()
+        self.unattended.record(0.0, False)
 
     @property
     def at(self) -> float:
@@ -88,7 +88,7 @@ class ReferenceModel:
 
     @property
     def moment(self) -> Moment:
-        return Moment(self.at, PROMPT if self.at > self.calm + PROMPT else LAG)
+        return Moment(self.at, PROMPT if self.at > self.undisturbed_since + PROMPT else LAG)
 
     @property
     def now(self) -> datetime:
@@ -107,7 +107,7 @@ class ReferenceModel:
         return [machine for machine in self.objects(MACHINES) if controller(machine) == uid]
 
     def children_of(self, uid: str) -> list[str]:
-        """What was made for a ScheduledMachine and is still there, whether it says so or not."""
+        """Return the existing children of a ScheduledMachine, by their marks or by the record of who created them."""
         return [
             f"{resource.kind} {obj['metadata']['name']}"
             for resource in self.children
@@ -115,34 +115,34 @@ class ReferenceModel:
             if uid in (owner_of(obj), self.made.get(obj["metadata"]["uid"]))
         ]
 
-    # What happens ------------------------------------------------------------------------------------------------
+    # Changes ------------------------------------------------------------------------------------------------
 
     def follow(self, group: str, plural: str, event: Any) -> None:
-        """Take note of a change."""
+        """Record a change of a stored object."""
         if group == names.PROVIDER_GROUP:
             self._schedule(plural, event)
-            self._turn_all()
+            self._update_all()
         elif (group, plural) == (CLUSTERS.group, CLUSTERS.plural):
-            self._turn_all()
+            self._update_all()
         elif (group, plural) == (SCHEDULED_MACHINES.group, SCHEDULED_MACHINES.plural):
-            self._turn(event.new.uid, event.new.decode(), gone=event.deleted)
+            self._update(event.new.uid, event.new.decode(), gone=event.deleted)
         elif any((group, plural) == (child.group, child.plural) for child in self.children):
             if event.old is None:
                 self._note_maker(event.new)
             owners = {owner_of(event.new.decode()), self.made.get(event.new.uid, "")}
             if event.deleted and self.made.pop(event.new.uid, None) is None:
                 self.freed[event.new.name] = self.at
-            for uid in owners & set(self.stories):
+            for uid in owners & set(self.histories):
                 self.count(uid)
 
     def _note_maker(self, entry: Any) -> None:
-        """From what is stored: the answer to a manager that dies meanwhile never comes."""
+        """Record who created an object, from the stored managedFields: a manager that dies gets no answer."""
         obj = entry.decode()
         makers = {fields["manager"] for fields in obj["metadata"].get("managedFields") or ()}
         if not any(maker.startswith(self._prefix) for maker in makers):
             return
         owner = owner_of(obj)
-        if owner not in self.stories:
+        if owner not in self.histories:
             kind = SCHEDULED_MACHINES
             namesake = self.find(kind.group, kind.plural, entry.namespace, entry.name)
             owner = namesake["metadata"]["uid"] if namesake is not None else ""
@@ -150,11 +150,11 @@ class ReferenceModel:
             self.made[entry.uid] = owner
 
     def count(self, uid: str) -> None:
-        """Look again at what a ScheduledMachine has."""
-        story, at, machines = self.stories[uid], self.at, self.machines_of(uid)
-        story.machines.turn(at, frozenset(machine["metadata"]["uid"] for machine in machines))
-        story.ready.turn(at, any(condition(machine, "Ready") == "True" for machine in machines))
-        story.left.turn(at, bool(self.children_of(uid)))
+        """Record the present children of a ScheduledMachine."""
+        history, at, machines = self.histories[uid], self.at, self.machines_of(uid)
+        history.machines.record(at, frozenset(machine["metadata"]["uid"] for machine in machines))
+        history.ready.record(at, any(condition(machine, "Ready") == "True" for machine in machines))
+        history.left.record(at, bool(self.children_of(uid)))
 
     def _schedule(self, plural: str, event: Any) -> None:
         body = event.new.decode()
@@ -163,17 +163,17 @@ class ReferenceModel:
             self.schedules.pop(event.new.uid, None)
         elif kind is not None:
             schedule = self.schedules.setdefault(event.new.uid, Schedule(kind, body["metadata"]["name"]))
-            schedule.turn(self.at, body["spec"])
+            schedule.record(self.at, body["spec"])
 
-    def _turn_all(self) -> None:
+    def _update_all(self) -> None:
         for obj in self.objects(SCHEDULED_MACHINES):
-            self._turn(obj["metadata"]["uid"], obj)
+            self._update(obj["metadata"]["uid"], obj)
 
-    def _turn(self, uid: str, obj: Json, *, gone: bool = False) -> None:
-        new = uid not in self.stories
-        story = self.stories.setdefault(uid, Story(obj["metadata"]["name"]))
+    def _update(self, uid: str, obj: Json, *, gone: bool = False) -> None:
+        new = uid not in self.histories
+        history = self.histories.setdefault(uid, MachineHistory(obj["metadata"]["name"]))
         spec, metadata = obj["spec"], obj["metadata"]
-        story.hear(self.moment, self.verdict(metadata["namespace"], spec["schedule"]), self.idle)
+        history.record_verdict(self.moment, self.verdict(metadata["namespace"], spec["schedule"]), self.unattended)
         if gone or "deletionTimestamp" in metadata:
             state = "deleted"
         elif spec.get("killSwitch"):
@@ -181,16 +181,16 @@ class ReferenceModel:
         elif spec.get("enabled") is False:
             state = "down"
         else:
-            state = story.by_schedule()
+            state = history.scheduled_state()
         cluster = self.find(CLUSTERS.group, CLUSTERS.plural, metadata["namespace"], spec["clusterName"]) or {}
         paused = bool(cluster.get("spec", {}).get("paused"))
         paused = paused or names.ANNOTATION_PAUSED in (metadata.get("annotations") or {})
-        story.spec(self.at, state, spec, paused=paused)
+        history.spec(self.at, state, spec, paused=paused)
         if new:
             self.count(uid)
 
     def verdict(self, namespace: str, reference: Mapping[str, str]) -> bool | None:
-        """A4, A5: what the schedule's status says; None when it says nothing that counts."""
+        """Return the verdict in the schedule's status (A4, A5); None if it is unresolved."""
         found = self.find(names.PROVIDER_GROUP, f"{reference['kind'].lower()}s", namespace, reference["name"])
         status = (found or {}).get("status") or {}
         ready = [entry["status"] for entry in status.get("conditions") or () if entry["type"] == "Ready"]
@@ -198,7 +198,7 @@ class ReferenceModel:
         return active if isinstance(active, bool) and all(state == "True" for state in ready) else None
 
     def lease(self) -> tuple[str, float]:
-        """Who holds the managers' Lease, and until when."""
+        """Return the holder of the managers' Lease and the time until which it is held."""
         found = self.find("coordination.k8s.io", "leases", "default", names.LEADER_LEASE)
         spec = (found or {}).get("spec") or {}
         renewed = spec.get("renewTime")
@@ -208,7 +208,7 @@ class ReferenceModel:
         return spec.get("holderIdentity") or "", (until - self.start).total_seconds()
 
     def stored_schedules(self) -> Iterator[tuple[Schedule, Json]]:
-        """Those whose spec the witness can read, with the stored object."""
+        """Yield each schedule of a form that the model evaluates, with the stored object."""
         for schedule in self.schedules.values():
             found = self.find(names.PROVIDER_GROUP, f"{schedule.kind.lower()}s", "default", schedule.name)
             if found is not None:
@@ -216,13 +216,13 @@ class ReferenceModel:
 
 
 def controller(obj: Json) -> str:
-    """The uid of what controls an object."""
+    """Return the uid of the controller reference."""
     owners = obj["metadata"].get("ownerReferences") or ()
     return next((owner["uid"] for owner in owners if owner.get("controller")), "")
 
 
 def owner_of(obj: Json) -> str:
-    """For which ScheduledMachine an object says that it was made."""
+    """Return the uid of the ScheduledMachine that an object names as its owner."""
     annotated: str = (obj["metadata"].get("annotations") or {}).get(names.ANNOTATION_UID, "")
     return annotated or controller(obj)
 

@@ -1,4 +1,4 @@
-"""What a schedule's spec says, read a second time: the few forms that simulations use, and nothing of the product."""
+"""An independent evaluation of schedules, for the few forms that simulations use. Shares no code with the product."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-__all__ = ["edges", "says"]
+__all__ = ["edges", "verdict_of"]
 
 Json = dict[str, Any]
 
@@ -16,8 +16,8 @@ _MINUTE = timedelta(minutes=1)
 _BACK = timedelta(days=8)
 
 
-def says(kind: str, spec: Mapping[str, Any], at: datetime) -> bool | None:
-    """The verdict; None where this reading does not know, or where there is none."""
+def verdict_of(kind: str, spec: Mapping[str, Any], at: datetime) -> bool | None:
+    """Return the verdict; None for no verdict, or for a form that is not supported here."""
     if kind == "ManualSchedule":
         enabled = spec.get("enabled")
         return enabled if isinstance(enabled, bool) and set(spec) <= {"enabled"} else None
@@ -26,7 +26,7 @@ def says(kind: str, spec: Mapping[str, Any], at: datetime) -> bool | None:
 
 
 def edges(kind: str, spec: Mapping[str, Any], begin: datetime, end: datetime) -> list[datetime]:
-    """When the verdict may change, from after ``begin`` to ``end``, in order."""
+    """Return the times in (begin, end] at which the verdict may change, in order."""
     windows = _windows(kind, spec) or []
     found = {edge for window in _around(windows, end) for edge in window if begin < edge <= end}
     return sorted(found)

@@ -1,6 +1,6 @@
-"""The witness sees what it is there to see: every fault seeded into the product is reported by its name.
+"""The checker detects every mutant of the product, as the invariant that it violates.
 
-``test_random.py`` shows for the same seeds that it is silent about the product as it is.
+``test_random_days.py`` shows that it reports nothing for the same seeds without a mutant.
 """
 
 from __future__ import annotations
@@ -11,24 +11,22 @@ import pytest
 
 from fivespot.testing.virtual_time import run_virtual
 
-from .chaos import Chaos
 from .invariants import Invariant
 from .mutants import MUTANTS, Mutant
-from .seeds import USUAL
+from .random_day import RandomDay
+from .runner import TEST_SEEDS
 
 
 @pytest.mark.parametrize(
-    ("fault", "promise", "seed"),
+    ("mutant", "invariant", "seed"),
     [pytest.param(*row, id=row[0].__name__) for row in MUTANTS],
 )
-def test_a_fault_in_the_product_is_seen(
-    fault: Mutant, promise: Invariant, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fault(monkeypatch)
-    with pytest.raises(AssertionError, match=re.escape(f": {promise.value}: ")):
-        run_virtual(Chaos(seed).run())
+def test_a_mutant_is_detected(mutant: Mutant, invariant: Invariant, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError, match=re.escape(f": {invariant.value}: ")):
+        run_virtual(RandomDay(seed).run())
 
 
-def test_no_promise_is_watched_over_without_proof_and_every_seed_is_a_usual_one() -> None:
-    assert {promise for _, promise, _ in MUTANTS} == set(Invariant)
-    assert {seed for _, _, seed in MUTANTS} <= set(USUAL)
+def test_every_invariant_has_a_mutant_and_every_seed_is_one_of_the_tests() -> None:
+    assert {invariant for _, invariant, _ in MUTANTS} == set(Invariant)
+    assert {seed for _, _, seed in MUTANTS} <= set(TEST_SEEDS)

@@ -1,20 +1,20 @@
-"""``./dev simulate``, as far as it is not the random day itself."""
+"""The command ``./dev simulate``, with random days replaced."""
 
 from __future__ import annotations
 
 import pytest
 
 from simulation.__main__ import main
-from simulation.chaos import Chaos
+from simulation.random_day import RandomDay
 
 
-class Broken(Chaos):
+class Broken(RandomDay):
     async def run(self) -> None:
         self.log.append("it rains")
         raise AssertionError(f"seed {self.seed}: nobody came\nit rains")
 
 
-class Endless(Chaos):
+class Endless(RandomDay):
     async def run(self) -> None:
         while True:
             pass
@@ -23,7 +23,7 @@ class Endless(Chaos):
 def test_a_day_that_fails_is_told_with_its_story(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("simulation.days.Chaos", Broken)
+    monkeypatch.setattr("simulation.runner.RandomDay", Broken)
     assert main(["--replay", "7"]) == 1
     assert capsys.readouterr().out == "it rains\nseed 7: nobody came\n"
 
@@ -31,7 +31,7 @@ def test_a_day_that_fails_is_told_with_its_story(
 def test_a_day_that_does_not_end_is_a_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("simulation.days.Chaos", Endless)
+    monkeypatch.setattr("simulation.runner.RandomDay", Endless)
     assert main(["--replay", "7", "--limit", "0.1"]) == 1
     assert "seed 7: no end within 0.1 s" in capsys.readouterr().out
 

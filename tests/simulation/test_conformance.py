@@ -19,16 +19,16 @@ async def judged(cluster: EmbeddedCluster, kind: str) -> ConformanceReport:
     """A shipped provider, looked at from outside, restarts included."""
     (provider,) = [provider for provider in shipped_providers() if provider.kind == kind]
     await cluster.install(provider.definition())
-    crew = Managers()
-    await crew.hire(kind, partial(cluster.manager, partial(build_controller, provider), name=kind.lower()))
+    managers = Managers()
+    await managers.add(kind, partial(cluster.manager, partial(build_controller, provider), name=kind.lower()))
 
     async def restart() -> None:
-        await crew.stop(kind)
-        await crew.start(kind)
+        await managers.stop(kind)
+        await managers.start(kind)
 
     subject = replace(SHIPPED[kind], restart=restart)
     report = await check_provider(subject, cluster.client, clock=cluster.clock, rng=cluster.rng)
-    await crew.dismiss()
+    await managers.stop_all()
     return report
 
 

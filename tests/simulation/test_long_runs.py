@@ -12,7 +12,7 @@ from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.system import EmbeddedSystem
 from fivespot.testing.virtual_time import run_virtual
 
-from .world import DAY, Trace, add_machine, add_schedule, counts, phases
+from .fleet import DAY, Trace, add_machine, add_schedule, counts, phases
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 _A_FEW = 3

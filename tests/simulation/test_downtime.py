@@ -14,7 +14,7 @@ from fivespot.testing.clusterapi.core import MACHINES
 from fivespot.testing.faults import HalfOpen, Latency, Rule
 from fivespot.testing.system import EmbeddedSystem
 
-from .world import SCHEDULED_MACHINES, SWITCHES, add_machine, add_switch, phases, turn
+from .fleet import SCHEDULED_MACHINES, SWITCHES, add_machine, add_switch, phases, turn
 
 
 @pytest.mark.contract("B5.3")

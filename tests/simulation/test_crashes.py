@@ -1,4 +1,4 @@
-"""A manager that dies at any one of its writes, and the next one, which finds what it left."""
+"""A manager that dies at any one of its writes, and the next one, which continues from there."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from fivespot.testing.system import EmbeddedSystem
 from fivespot.testing.virtual_time import run_virtual
 
 from .checker import Checker
+from .fleet import SCHEDULED_MACHINES, add_machine, add_switch, turn
 from .managers import Managers
-from .world import SCHEDULED_MACHINES, add_machine, add_switch, turn
 
 _STEP = 5.0
 _PATIENCE = 600.0
@@ -23,7 +23,7 @@ _MANAGER = "5spot-controller"
 
 
 class Crash:
-    """Cuts its manager off at the nth write.
+    """Cut a manager off at its nth write.
 
     :param after: the write has its effect, and the answer is lost.
     """
@@ -47,33 +47,33 @@ class Crash:
         raise AssertionError("unreachable")
 
 
-class Lives:
-    """One ScheduledMachine after the other, from its creation to its end, each with a crash one write later."""
+class CrashRuns:
+    """Run one ScheduledMachine after another from creation to deletion, each with a crash one write later."""
 
     def __init__(self, system: EmbeddedSystem, *, after: bool) -> None:
         self._system = system
         self._after = after
-        self._witness = Checker(system)
-        self._crew = Managers()
+        self._checker = Checker(system)
+        self._managers = Managers()
         self.crashes: list[str] = []
 
     async def run(self) -> None:
         await self._system.add_cluster("default")
-        await self._crew.hire(_MANAGER, partial(self._system.manager, name=_MANAGER))
+        await self._managers.add(_MANAGER, partial(self._system.manager, name=_MANAGER))
         number = 0
         while True:
             number += 1
             crash = Crash(number, after=self._after)
             await self._live(f"life-{number}", crash)
-            assert not self._witness.violations, f"crash at write {number} ({crash.at}): {self._witness.violations}"
+            assert not self._checker.violations, f"crash at write {number} ({crash.at}): {self._checker.violations}"
             if not crash.struck.is_set():
                 break
             self.crashes.append(crash.at)
-        await self._crew.dismiss()
+        await self._managers.stop_all()
 
     async def _live(self, name: str, crash: Crash) -> None:
         client = self._system.cluster.client
-        self._witness.on_write = crash
+        self._checker.on_write = crash
         await add_switch(self._system, name, enabled=True)
         await add_machine(self._system, name, name, kind="ManualSchedule", gracefulShutdownTimeout="10s")
         await self._settle(crash, name, "Active")
@@ -85,37 +85,37 @@ class Lives:
         await client.patch(SCHEDULED_MACHINES, found.key, merge_patch({"spec": {"priority": 60}}))
         await client.delete(SCHEDULED_MACHINES, found.key, uid=found.head.uid)
         await self._settle(crash, name, "")
-        self._witness.on_write = None
+        self._checker.on_write = None
 
     async def _settle(self, crash: Crash, name: str, phase: str) -> None:
-        """Until the phase is told (for "": until the object is gone) and all is as it has to be."""
+        """Wait for the phase (for "": until the object is gone) and for the required state of everything else."""
         deadline = self._system.cluster.elapsed + _PATIENCE
         replaced = crash.struck.is_set()
         while True:
             await asyncio.sleep(_STEP)
             if crash.struck.is_set() and not replaced:
                 replaced = True
-                await self._crew.kill(_MANAGER)
-                await self._crew.start(_MANAGER)
+                await self._managers.kill(_MANAGER)
+                await self._managers.start(_MANAGER)
                 continue
-            found = [obj for obj in self._witness.objects(SCHEDULED_MACHINES) if obj["metadata"]["name"] == name]
+            found = [obj for obj in self._checker.objects(SCHEDULED_MACHINES) if obj["metadata"]["name"] == name]
             phases = [obj.get("status", {}).get("phase") for obj in found]
-            if phases == ([phase] if phase else []) and not self._witness.unsettled():
+            if phases == ([phase] if phase else []) and not self._checker.unsettled():
                 return
             if self._system.cluster.elapsed > deadline:
-                raise AssertionError(f"{name} is not {phase or 'gone'} after {crash.at}: {self._witness.unsettled()}")
+                raise AssertionError(f"{name} is not {phase or 'gone'} after {crash.at}: {self._checker.unsettled()}")
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["the write is lost", "the answer is lost"])
 def test_a_manager_that_dies_at_any_write_is_followed_by_one_that_ends_in_the_same_place(after: bool) -> None:
     async def run() -> list[str]:
         async with EmbeddedCluster() as cluster, EmbeddedSystem(cluster) as system:
-            lives = Lives(system, after=after)
-            await lives.run()
-            return lives.crashes
+            runs = CrashRuns(system, after=after)
+            await runs.run()
+            return runs.crashes
 
     crashes = run_virtual(run())
-    # Each kind of write was met: finalizer, three creates, deletes, status, schedule status and events.
+    # Every kind of write was interrupted: finalizer, three creates, deletes, status, schedule status and events.
     for part in ("simulatedmachines", "simulatedbootstraps", "/machines", "/status", "manualschedules", "/events"):
         assert any(part in crash for crash in crashes), part
     assert any(crash.startswith("DELETE") for crash in crashes)

@@ -16,7 +16,7 @@ from fivespot.testing.clusterapi.core import MACHINES
 from fivespot.testing.faults import Fail, Fault, Gone, HalfOpen, Reset, Rule
 from fivespot.testing.system import EmbeddedSystem
 
-from .world import SCHEDULED_MACHINES, add_machine, add_switch, counts, phases, turn
+from .fleet import SCHEDULED_MACHINES, add_machine, add_switch, counts, phases, turn
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)

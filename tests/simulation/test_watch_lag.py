@@ -1,4 +1,4 @@
-"""What the manager hears of later than it meets it."""
+"""Objects that a manager meets in a refusal before its watch delivers them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fivespot.testing.clusterapi.core import MACHINES
 from fivespot.testing.faults import LoseEvents, Rule
 from fivespot.testing.system import EmbeddedSystem
 
-from .world import SCHEDULED_MACHINES, add_machine, add_switch, phases, turn
+from .fleet import SCHEDULED_MACHINES, add_machine, add_switch, phases, turn
 
 
 @pytest.mark.contract("B1.7")
-async def test_a_foreign_object_that_a_refusal_told_of_before_the_watch_did_is_not_waited_for_once_it_is_gone(
+async def test_a_foreign_object_that_was_met_before_its_watch_event_does_not_delay_creation_once_it_is_gone(
     fivespot_cluster: EmbeddedCluster,
 ) -> None:
     async with EmbeddedSystem(fivespot_cluster) as system:
@@ -34,7 +34,7 @@ async def test_a_foreign_object_that_a_refusal_told_of_before_the_watch_did_is_n
             await asyncio.sleep(1)
             status = (await client.get(SCHEDULED_MACHINES, key)).decode()["status"]
             assert (status["phase"], "is not ours" in status["message"]) == ("Error", True)
-            # Now it is heard of, which changes nothing but what is known; then it goes, before the next try is due.
+            # The watch delivers it, then it is deleted, all before the next retry is due.
             touched = merge_patch({"metadata": {"annotations": {"example.com/touched": "yes"}}})
             await client.patch(family, key, touched)
             await asyncio.sleep(1)

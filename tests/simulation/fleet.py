@@ -1,4 +1,4 @@
-"""ScheduledMachines by the hundred in the embedded system, and what a trace of them is."""
+"""Helpers that create ScheduledMachines and schedules in the embedded system and count them."""
 
 from __future__ import annotations
 
@@ -79,25 +79,25 @@ async def add_machine(
 
 
 async def counts(system: EmbeddedSystem) -> int:
-    """How many Machines there are that are not being deleted."""
+    """Count the Machines that are not being deleted."""
     found = await system.cluster.client.list(MACHINES)
     return sum(not machine.head.deleting for machine in found)
 
 
 async def phases(system: EmbeddedSystem) -> Counter[str]:
-    """ScheduledMachines by phase."""
+    """Count ScheduledMachines by phase."""
     found = await system.cluster.client.list(SCHEDULED_MACHINES)
     return Counter((obj.decode().get("status") or {}).get("phase", "") for obj in found)
 
 
 class Trace:
-    """What the API server was asked, and how it stood at the end: equal for equal runs."""
+    """A digest of the stored state, equal for equal runs."""
 
     def __init__(self, system: EmbeddedSystem) -> None:
         self._system = system
 
     async def digest(self) -> str:
-        """A hash over every object of the kinds that matter, uids and versions included."""
+        """Hash every object of the kinds that matter, with uid and version."""
         digest = hashlib.sha256()
         for resource in (SCHEDULED_MACHINES, SCHEDULES, MACHINES):
             for obj in sorted(await self._system.cluster.client.list(resource), key=lambda obj: str(obj.key)):
