@@ -1,4 +1,4 @@
-"""How every benchmark takes its options and tells its results."""
+"""Options and reports shared by all benchmarks."""
 
 from __future__ import annotations
 

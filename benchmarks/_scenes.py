@@ -1,4 +1,4 @@
-"""What a server of a benchmark has: collections of objects that are made when they are asked for."""
+"""Collections of objects that a benchmark's server generates on request."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ BLOCK = 128 * 1024
 
 
 class Slim(msgspec.Struct, gc=False):
-    """What the machine controller looks at, more or less."""
+    """Roughly the fields that the machine controller reads."""
 
     class Status(msgspec.Struct, gc=False, rename="camel"):
         phase: str = ""

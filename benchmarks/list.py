@@ -33,7 +33,7 @@ MACHINES = Resource("cluster.x-k8s.io", "v1beta2", "machines", "Machine")
 
 
 class Slim(msgspec.Struct, gc=False):
-    """What the machine controller looks at, more or less."""
+    """Roughly the fields that the machine controller reads."""
 
     class Spec(msgspec.Struct, gc=False, rename="camel"):
         cluster_name: str = ""

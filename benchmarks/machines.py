@@ -1,4 +1,4 @@
-"""What the product costs on a real API server: start, memory, flips.
+"""Measure the manager on a real API server: start, memory, flips.
 
 Absolute figures only mean something beside others of the same run on the same machine.
 

@@ -1,4 +1,4 @@
-"""What a flip costs the manager beside HTTP: everything from the provider's event to the last status, in one process.
+"""Measure a flip without HTTP: from the provider's event to the last status write, in one process.
 
 The manager's own controller runs on a server in memory behind the transport, so neither sockets nor TLS nor a real
 API server are in the figures; ``./dev bench machines`` has those. The floor is what that server takes for the same

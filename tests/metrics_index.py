@@ -1,4 +1,4 @@
-"""Which tests move which metric of the table in `docs/operations.md`.
+"""An index from the metrics of `docs/operations.md` to the tests that change them.
 
 The test command refuses a metric that is in neither list, and an entry whose test does not exist.
 """

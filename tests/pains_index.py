@@ -1,4 +1,4 @@
-"""Which test proves which fault that controllers in the field have met cannot happen here.
+"""An index from faults that other controllers have met in the field to the tests that rule them out here.
 
 A row is a kind of fault, by the public reports that it was learned from. The test command refuses an entry whose test
 does not exist, and a row that has neither a test nor a reason.

@@ -11,7 +11,7 @@ __all__ = ["BELL"]
 
 
 class BellSpec(ApiModel):
-    """When it rings; far away by default."""
+    """The time at which the bell rings; in the far future by default."""
 
     rings: str = "2100-01-01T00:00:00Z"
     """An instant. From then on it rings and falls silent in turn."""

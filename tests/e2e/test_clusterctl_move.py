@@ -31,7 +31,7 @@ def as_clusterctl_installs(api: Api) -> None:
 
 
 def written(environment: Environment, mark: Any, namespace: str) -> list[str]:
-    """What the manager created or deleted in a namespace since a mark, events aside."""
+    """Return the manager's creations and deletions in a namespace since a mark, Events excepted."""
     events = select(
         environment.plane.audit(since=mark), user=MANAGER_USER, verbs=("create", "delete"), namespace=namespace
     )

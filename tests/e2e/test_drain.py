@@ -24,7 +24,7 @@ VOLUME = "kubernetes.io/csi/example.com^data"
 
 
 def attach_volume(scenario: LiveScenario) -> None:
-    """What the node and the attach controller report while a volume is attached."""
+    """Report an attached volume as kubelet and the attach/detach controller do."""
     attached = {"volumesAttached": [{"name": VOLUME, "devicePath": ""}], "volumesInUse": [VOLUME]}
     scenario.api.patch_status("v1", "Node", scenario.node_name, None, attached)
 

@@ -168,6 +168,6 @@ def planned(manager: ManagerProcess, namespace: str) -> dict[str, list[str]]:
 
 
 def requests(environment: Environment, mark: int) -> list[Json]:
-    """What the manager asked of the server in any namespace."""
+    """Return the manager's requests in all namespaces."""
     found: list[Json] = select(environment.plane.audit(since=mark), user=MANAGER_USER)
     return found

@@ -42,7 +42,7 @@ class Right(NamedTuple):
 
 
 def granted(api: Api) -> set[Right]:
-    """What the ServiceAccount of the manager may do, in the words of the rules."""
+    """Return the rights of the manager's ServiceAccount, as rules."""
     found: set[Right] = set()
     for kind in ("ClusterRoleBinding", "RoleBinding"):
         for binding in api.list(_RBAC, kind):
@@ -62,7 +62,7 @@ def granted(api: Api) -> set[Right]:
 
 
 def used(environment: Environment) -> set[Right]:
-    """What the manager asked for, and got, since the control plane began."""
+    """Return the manager's successful requests since the control plane started."""
     found = set()
     for event in select(environment.plane.audit(stages=["ResponseComplete", STARTED]), user=MANAGER_USER):
         reference = event.get("objectRef") or {}
@@ -139,7 +139,7 @@ def _meet_a_foreign_object(scenario: LiveScenario, position: int) -> None:
 
 
 def _flap(environment: Environment) -> None:
-    """What is told again is counted on the Event that is there."""
+    """Repeat a change, so that the existing Event is counted up."""
     scenario = LiveScenario(environment, environment.namespace("flap", cluster=None))
     scenario.create(active=False)
     scenario.wait_phase("Inactive")

@@ -1,4 +1,4 @@
-"""What the API server takes and refuses by the definitions alone, and what it tells people."""
+"""Admission by the CustomResourceDefinitions alone: accepted and refused objects, and the messages that users get."""
 
 from __future__ import annotations
 

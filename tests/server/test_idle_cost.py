@@ -81,7 +81,7 @@ def test_two_thousand_steady_machines_cause_no_write_in_a_minute_and_none_after_
 
 
 def phases(manager: ManagerProcess) -> dict[str, float]:
-    """How many machines are in which phase, those in none left out."""
+    """Count machines by phase, without those that have none."""
     name = "fivespot_machines_by_phase"
     found = {series.split('"')[1]: count for series, count in manager.metrics().items() if series.startswith(name)}
     return {phase: count for phase, count in found.items() if count}

@@ -1,4 +1,4 @@
-"""What a person who works with kubectl sees, with the manager running."""
+"""The output of kubectl for users, with the manager running."""
 
 from __future__ import annotations
 

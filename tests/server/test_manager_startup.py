@@ -247,5 +247,5 @@ def waits_for(manager: ManagerProcess, *what: str) -> tuple[int, str]:
 
 
 def unready(manager: ManagerProcess) -> list[str]:
-    """What the log says of readiness that is missing."""
+    """Return the log's messages about missing readiness."""
     return [json.dumps(record) for record in manager.logs() if record.get("msg") == "not ready"]

@@ -87,7 +87,7 @@ def outsider(limited: Callable[[Json], Api]) -> Api:
 
 
 def denial(api: Api, **changes: Any) -> str:
-    """What the policy says against a create; empty when it says nothing."""
+    """Return the policy's message against a create; empty if it admits it."""
     try:
         api.create(machine("sample", NAMESPACE, **changes), dry_run=True)
     except ApiError as error:

@@ -57,7 +57,7 @@ def scenario(api: Api, namespace: str, provider: ProviderKind, manager: ManagerP
 
 @pytest.fixture
 def why(scenario: Scenario, administrator: Path) -> Why:
-    """What `fivespot why` finds of the machine of the scenario, by default as the administrator."""
+    """Run `fivespot why` for the scenario's machine, by default as the administrator."""
 
     def look(kubeconfig: Path | None = None) -> Explanation:
         found = asyncio.run(ask(f"{scenario.namespace}/{scenario.name}", str(kubeconfig or administrator)))
@@ -83,7 +83,7 @@ def commands(found: Explanation) -> str:
 
 
 def agrees(scenario: Scenario, found: Explanation) -> None:
-    """What it says is what the controller reports: the same code judged the same world."""
+    """Check that its answer equals the controller's report: the same code evaluates the same state."""
     status = scenario.status
     [ready] = [condition for condition in status["conditions"] if condition["type"] == "Ready"]
     assert (found.phase, found.reason, found.message) == (status["phase"], ready["reason"], status["message"])

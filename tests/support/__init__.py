@@ -1,4 +1,4 @@
-"""What tests share. Nothing here uses the product's own client."""
+"""Helpers that tests share. Nothing here uses the product's own client."""
 
 from harness.wait import eventually, eventually_async
 

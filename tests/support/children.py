@@ -62,7 +62,7 @@ class InfrastructureKind:
 
 
 def controller_reference(owner: Json) -> Json:
-    """What makes ``owner`` the controller of another object."""
+    """Build the reference that makes ``owner`` the controller of another object."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -74,14 +74,14 @@ def controller_reference(owner: Json) -> Json:
 
 
 def adopt(scenario: Scenario) -> None:
-    """What Cluster API does with the objects that a new Machine refers to."""
+    """Adopt the objects that a new Machine refers to, as Cluster API does."""
     metadata = {"ownerReferences": [controller_reference(scenario.machine())]}
     for kind in (BOOTSTRAP, INFRASTRUCTURE):
         scenario.api.patch(*kind, scenario.name, scenario.namespace, {"metadata": metadata})
 
 
 def let_deleting_machines_go(api: Api, namespace: str) -> None:
-    """What Cluster API does in the end with every Machine of a namespace that is being deleted."""
+    """Remove the finalizer of every Machine of a namespace that is being deleted, as Cluster API does in the end."""
     for machine in api.list(*MACHINES, namespace):
         metadata = machine["metadata"]
         if "deletionTimestamp" in metadata and metadata.get("finalizers"):

@@ -28,7 +28,7 @@ class Step(NamedTuple):
 
 
 class Walkthrough(NamedTuple):
-    """What a page holds."""
+    """The files and steps of a page."""
 
     files: dict[str, str]
     steps: list[Step]

@@ -130,7 +130,7 @@ class Environment:
     def cluster_bodies(
         self, namespace: str, name: str = CLUSTER_NAME, *, family: KindFamily | None = None
     ) -> list[Json]:
-        """What a Cluster consists of, in the order of its creation."""
+        """Return the objects of a Cluster, in the order of their creation."""
         with tempfile.TemporaryDirectory() as folder:
             token = self.plane.credentials.tokens[WORKLOAD]
             text = self.plane.kubeconfig(Path(folder) / "workload", token=token).read_text()
@@ -176,7 +176,7 @@ class Environment:
             usual.start()
 
     def forbidden(self) -> list[str]:
-        """What the manager asked for so far and was not allowed to."""
+        """Return the manager's requests that were forbidden so far."""
         refused = select(self.plane.audit(), user=MANAGER_USER, code=403)
         # In a namespace that is being deleted nothing can be created, whatever the rights are.
         return [

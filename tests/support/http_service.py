@@ -13,7 +13,7 @@ __all__ = ["Asked", "Outside", "Say", "outside"]
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """How one place answers.
+    """The answer of one path.
 
     :param waits: answer when this is set, and never before.
     :param breaks: cut the connection in the middle of the answer.

@@ -1,4 +1,4 @@
-"""Where the logs of servers and managers are kept when a test fails: one folder for each run, its workers' included."""
+"""The folder of a run for the logs of servers and managers of failed tests, shared by the run's workers."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def log_folder() -> Path:
 
 
 def worker_name() -> str:
-    """What tells the workers of a run apart."""
+    """Return the name of this worker, which is unique in a run."""
     return os.environ.get("PYTEST_XDIST_WORKER", "main")

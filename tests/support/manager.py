@@ -157,7 +157,7 @@ _SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended."""
+    """The result of a process."""
 
     code: int
     output: str

@@ -53,7 +53,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def writes(plane: ControlPlane, since: int, namespace: str, *, user: str = MANAGER_USER) -> list[dict[str, Any]]:
-    """What the manager wrote in a namespace after a mark of the audit log, Events excepted."""
+    """Return the manager's writes in a namespace after a mark of the audit log, Events excepted."""
     found = select(plane.audit(since=since), user=user, verbs=WRITES, namespace=namespace)
     return [event for event in found if event["objectRef"].get("resource") != "events"]
 
@@ -90,7 +90,7 @@ def caught_up(process: ManagerProcess, *states: Mapping[str, Any]) -> None:
 
 
 def said(process: ManagerProcess, event: str) -> list[datetime]:
-    """When a manager logged this."""
+    """Return the times at which a manager logged this message."""
     return [datetime.fromisoformat(each["time"]) for each in process.logs() if each.get("msg") == event]
 
 
@@ -105,7 +105,7 @@ PATCH_MACHINE = "patch cluster.x-k8s.io/machines"
 
 
 def spent(plane: ControlPlane, since: int, namespace: str | None = None) -> dict[str, int]:
-    """How often the manager wrote what since a mark of the audit log, Events and Leases excepted."""
+    """Count the manager's writes since a mark of the audit log by verb and resource, Events and Leases excepted."""
     return dict(tally(event for event in written(plane, since, namespace) if not _is_event(event)))
 
 
@@ -124,7 +124,7 @@ def settle_bill(plane: ControlPlane, since: int, namespace: str, expected: dict[
 
 
 def told(plane: ControlPlane, since: int, namespace: str) -> Counter[str]:
-    """How often the manager created and patched Events."""
+    """Count the manager's writes of Events by verb."""
     return Counter(event["verb"] for event in written(plane, since, namespace) if _is_event(event))
 
 

@@ -1,4 +1,4 @@
-"""What the kernel tells about processes, which may end, or close what they have open, at any moment of a look."""
+"""Facts about processes from /proc; a process may end, or close a file, at any time meanwhile."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Program:
 
     @property
     def lines(self) -> list[str]:
-        """What it wrote so far."""
+        """Return the lines written so far."""
         return self.log.read_text().splitlines() if self.log.exists() else []
 
     @property

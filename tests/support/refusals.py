@@ -33,7 +33,7 @@ DEAD_WEBHOOK: Json = {
 
 
 def request_faults_of(api: Api) -> RequestFaults | None:
-    """What stands in the way of requests, where the server is the one in memory."""
+    """Return the request faults of the embedded server; None for a real one."""
     found: RequestFaults | None = getattr(api, "request_faults", None)
     return found
 
@@ -191,7 +191,7 @@ def _allowed(api: Api, verb: str, group: str, resource: str) -> bool:
 
 
 def _tried(api: Api, namespace: str, operation: str) -> str:
-    """What the server says to an administrator who tries the same without effect; empty when it agrees."""
+    """Return the server's error for the same request as a dry run by an administrator; empty if it is admitted."""
     try:
         if operation == "CREATE":
             api.create(foreign(("cluster.x-k8s.io/v1beta2", "Machine"), namespace, "probe"), dry_run=True)

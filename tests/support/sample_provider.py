@@ -227,7 +227,7 @@ class Running:
 
 
 def toy_subject(toy: type[Toy], **more: Any) -> Subject:
-    """What the kit has to be told of a toy."""
+    """Describe a sample provider to the conformance kit."""
     return Subject(
         **{
             "kind": toy.__name__,

@@ -43,7 +43,7 @@ class Scenario:
         self.api.delete(*MACHINE, self.name, self.namespace, **options)
 
     def active(self, value: Any) -> None:
-        """What the provider says."""
+        """Set the provider's verdict."""
         self.provider.status(self.namespace, active=value)
 
     def hold_machine(self) -> None:
@@ -52,11 +52,11 @@ class Scenario:
         self.api.patch(*MACHINES, self.name, self.namespace, patch)
 
     def let_machine_go(self) -> None:
-        """What Cluster API does once the machine is drained and gone."""
+        """Remove the Machine's finalizer, as Cluster API does once the machine is drained and gone."""
         self.api.patch(*MACHINES, self.name, self.namespace, {"metadata": {"finalizers": None}})
 
     def node_ready(self, *, ready: bool = True, node: str = "node-1") -> None:
-        """What Cluster API reports once the Node is (not) ready."""
+        """Report the Node's readiness on the Machine, as Cluster API does."""
         condition = {
             "type": "Ready",
             "status": "True" if ready else "False",

@@ -40,7 +40,7 @@ _IDLE_SECONDS = 20.0
 
 @dataclass
 class Answer:
-    """What came back."""
+    """The response to a request."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -258,7 +258,7 @@ class Target:
 
     @staticmethod
     def eventually(check: Callable[[], Any], seconds: float = 45.0) -> Any:
-        """What a check returns once it is true."""
+        """Wait until a check returns something true, and return that."""
         end = time.monotonic() + seconds
         while True:
             found = check()

@@ -170,7 +170,7 @@ def select(
 
 
 def tally(events: Iterable[dict[str, Any]]) -> Counter[str]:
-    """How often each ``verb group/resource/subresource`` occurs (the group is left out for the core one)."""
+    """Count events by ``verb group/resource/subresource`` (without the group for the core one)."""
 
     def label(event: dict[str, Any]) -> str:
         reference = event.get("objectRef") or {}

@@ -43,7 +43,7 @@ class Binaries:
 
     @classmethod
     def of(cls, version: str) -> Binaries:
-        """Where the programs of a release are, built or not."""
+        """Return the paths of a release's programs, built or not."""
         bin_dir = release_dir(version) / "bin"
         return cls(*(bin_dir / step.name for step in STEPS))
 

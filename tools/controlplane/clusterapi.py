@@ -34,7 +34,7 @@ _ADDED = f'Host: os.Getenv("{WEBHOOK_HOST}"),\n'
 
 @dataclass(frozen=True)
 class Manifests:
-    """What a release installs beside its Deployment."""
+    """The manifests of a release apart from its Deployment."""
 
     definitions: list[Json]
     webhooks: list[Json]
@@ -98,7 +98,7 @@ def _source(version: str, say: Say) -> Path:
 
 
 def _core(source: Path) -> Path:
-    """Where the core manager lives; older releases have it at the top."""
+    """Return the folder of the core manager; older releases have it at the top."""
     return source / "core" if (source / "core" / "config" / "crd").is_dir() else source
 
 
@@ -147,7 +147,7 @@ def replaces_api(version: str) -> bool:
 
 
 def linker_flags(version: str) -> str:
-    """What makes a program say its release."""
+    """Return the linker flags that set a program's version."""
     major, minor, _ = version.split(".")
     facts = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor, "gitCommit": "module"}
     return " ".join(["-s", "-w", *(f"-X {_MODULE}/version.{name}={value}" for name, value in facts.items())])

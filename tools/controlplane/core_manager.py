@@ -100,7 +100,7 @@ class CoreManager:
             self._api.create(body)
 
     def uninstall(self) -> None:
-        """What an administrator does who removes Cluster API: manager, webhooks, and definitions with all objects.
+        """Remove Cluster API as an administrator would: manager, webhooks, and CRDs with all objects.
 
         Finalizers that only the manager would take off are taken off here. Returns when the deletion of every
         definition was accepted; the server removes the objects in the background.

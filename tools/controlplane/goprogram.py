@@ -24,7 +24,7 @@ _FLAGS = ("-mod=readonly", "-trimpath", "-ldflags=-s -w")
 
 
 def go_program(source: Path) -> Path:
-    """Where the program of a folder is, built or not: the name changes with every file of its source.
+    """Return the path of a folder's program, built or not: the name changes with its source.
 
     It does not name the compiler, so that a program that is there runs on a machine that has none.
     """

@@ -292,7 +292,7 @@ class ControlPlane:
         return {child.name: child.pid for child in self._children if child.pid is not None}
 
     def failed(self) -> str | None:
-        """What has ended by itself, with the end of its log; None while all is well."""
+        """Return the process that ended unexpectedly, with the end of its log; None while all run."""
         for child in self._children:
             unwanted = (child is self._manager and not self._with_controller_manager) or (
                 self._core is not None and child is self._core.child and not self._core.wanted

@@ -1,4 +1,4 @@
-"""Which releases the control plane is built from, and where the results live."""
+"""The releases that the control plane is built from, and the folders of the results."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def cache_root() -> Path:
 
 
 def release_dir(version: str) -> Path:
-    """Where the binaries of one Kubernetes release live."""
+    """Return the folder of the binaries of a Kubernetes release."""
     return cache_root() / version
 
 
 def cluster_api_dir(version: str) -> Path:
-    """Where what was made from one Cluster API release lives."""
+    """Return the folder of the build results of a Cluster API release."""
     return cache_root() / f"cluster-api-{version}"

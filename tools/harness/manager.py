@@ -177,7 +177,7 @@ class ManagerProcess:
         return self._get(self._ports()[1], path)
 
     def debug(self, name: str) -> Any:
-        """What `/debug/NAME` shows."""
+        """Return the answer of `/debug/NAME`."""
         return json.loads(self._get(self._ports()[1], f"/debug/{name}")[1])
 
     def _ready(self) -> bool:

@@ -95,7 +95,7 @@ class ProviderKind:
             self.status(namespace, name, **status)
 
     def status(self, namespace: str, name: str = "hours", **status: Any) -> None:
-        """What the provider's controller writes (a merge patch)."""
+        """Write the status as the provider's controller would (a merge patch)."""
         self.api.patch_status(self.api_version, self.kind, name, namespace, status)
 
     def ready(self, namespace: str, name: str = "hours", *, ready: Any, **more: Any) -> None:
@@ -106,7 +106,7 @@ class ProviderKind:
         self.api.delete(self.api_version, self.kind, name, namespace)
 
     def reference(self, name: str = "hours", *, version: str | None = None) -> Json:
-        """What `spec.schedule` holds to refer to an object of this kind."""
+        """Return the `spec.schedule` that refers to an object of this kind."""
         api_version = f"{PROVIDER_GROUP}/{version or self.version}"
         return {"apiVersion": api_version, "kind": self.kind, "name": name}
 

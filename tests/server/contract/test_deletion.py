@@ -40,7 +40,7 @@ def deleting(scenario: Scenario, kind: tuple[str, str]) -> bool:
 
 
 def sent(plane: ControlPlane, mark: int, namespace: str) -> list[str]:
-    """What the manager wrote, in order; reports are left out."""
+    """Return the manager's writes in order, status writes and Events excepted."""
     return [
         f"{event['verb']} {event['objectRef']['resource']}"
         # A long answer is sent before the log has its line, and what follows from it may be logged first.

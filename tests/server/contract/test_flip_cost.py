@@ -30,7 +30,7 @@ ON = {MAKE_BOOTSTRAP: 1, MAKE_INFRASTRUCTURE: 1, MAKE_MACHINE: 1, STATUS: 1}
 
 
 class Bill:
-    """What the manager wrote in the scenario's namespace since it was opened."""
+    """The manager's writes in the scenario's namespace since a point in time."""
 
     def __init__(self, scenario: Scenario, plane: ControlPlane) -> None:
         self._scenario, self._plane = scenario, plane

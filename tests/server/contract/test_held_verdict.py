@@ -46,7 +46,7 @@ def wait_grace(scenario: Scenario) -> dict[str, Any]:
 
 
 def wipe(scenario: Scenario) -> None:
-    """What a restore from a backup does to status."""
+    """Remove the status, as a restore from a backup does."""
     scenario.api.request("PATCH", status_path(scenario), {"status": None}, content_type="application/merge-patch+json")
 
 

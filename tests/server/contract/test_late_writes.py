@@ -32,7 +32,7 @@ def gate(plane: ControlPlane, scenario: Scenario, kind: tuple[str, str], operati
 
 
 def codes(plane: ControlPlane, mark: int, scenario: Scenario, kind: tuple[str, str], verb: str) -> list[int]:
-    """How the server answered the manager's requests. While its cache is behind, it asks again to no more effect."""
+    """Return the status codes of the manager's requests. While its cache lags, it may repeat one without effect."""
     found = select(plane.audit(since=mark), user=MANAGER_USER, verbs=verb, namespace=scenario.namespace)
     return [event["responseStatus"]["code"] for event in select(found, resource=PLURALS[kind])]
 

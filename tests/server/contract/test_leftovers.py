@@ -38,7 +38,7 @@ NEW_CHILDREN = (OTHER_BOOTSTRAP, OTHER_INFRASTRUCTURE)
 
 
 def lose_status(scenario: Scenario) -> None:
-    """What a restore from a backup does."""
+    """Remove the status, as a restore from a backup does."""
     nothing = dict.fromkeys(scenario.status)
     scenario.api.patch_status(*MACHINE, scenario.name, scenario.namespace, nothing)
 

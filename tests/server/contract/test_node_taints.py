@@ -68,7 +68,7 @@ def policy(api: Api, namespace: str, kind: str, spec: Json, in_force: Callable[[
 
 
 def scripted(spec: Json) -> Fault:
-    """What such a policy does, for the server in memory."""
+    """Return the fault that stands for such a policy on the embedded server."""
     if "mutations" in spec:
         return EditedBody(lambda machine: machine["spec"].pop("taints", None), dry_runs="matchConditions" not in spec)
     [validation] = spec["validations"]
@@ -82,7 +82,7 @@ def tainted(namespace: str, name: str) -> Json:
 
 
 def answered(api: Api, namespace: str, *, dry_run: bool = True) -> Json:
-    """What an administrator gets for a Machine with a taint."""
+    """Return the taints that the server keeps of a Machine that an administrator creates."""
     try:
         return api.create(tainted(namespace, "probe"), dry_run=dry_run)
     except ApiError as error:
@@ -92,7 +92,7 @@ def answered(api: Api, namespace: str, *, dry_run: bool = True) -> Json:
 
 
 def creations(plane: ControlPlane, mark: int, namespace: str) -> list[str]:
-    """What the manager created, in order, with ``rehearsal`` for what it only tried."""
+    """Return the kinds that the manager created, in order, with ``rehearsal`` for a dry run."""
     return [
         f"{event['objectRef']['resource']}{' rehearsal' if 'dryRun=All' in event['requestURI'] else ''}"
         for event in select(writes(plane, mark, namespace), verbs="create")

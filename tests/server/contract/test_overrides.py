@@ -95,7 +95,7 @@ def test_the_latest_one_that_started_decides_whoever_owns_it(
     api.create(schedule("base", namespace, closed))
 
     def apply(manager: str, *entries: Json) -> None:
-        """What a repository, or a person, applies as an owner of its own entries."""
+        """Apply overrides with a field manager of one's own, as a repository or a person does."""
         body = {**schedule("base", namespace, {}), "spec": {"overrides": list(entries)}}
         arguments = ("apply", "--server-side", "--validate=strict", f"--field-manager={manager}", "-f", "-")
         kubectl(*arguments, stdin=yaml.safe_dump(body))

@@ -92,7 +92,7 @@ class _Scale:
             await self.check_others()
 
     async def set_up(self) -> float:
-        """What is there all the time; the objects created a second."""
+        """Create the objects that stay for the whole test; return how many were created per second."""
         others: Iterable[Json] = (
             {"metadata": {"name": f"bare-{n}", "namespace": self.namespace}, "spec": {}} for n in range(BARE)
         )

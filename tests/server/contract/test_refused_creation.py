@@ -23,7 +23,7 @@ CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 
 def attempts(plane: ControlPlane, since: int, namespace: str, resource: str = "machines") -> int:
-    """How often the manager tried to create one."""
+    """Count the manager's attempts to create an object."""
     made = select(plane.audit(since=since), user=MANAGER_USER, verbs="create", namespace=namespace)
     return len(select(made, resource=resource))
 

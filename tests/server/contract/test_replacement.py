@@ -105,7 +105,7 @@ def test_a_machine_that_a_health_check_marked_is_deleted_and_replaced_after_a_wa
 
 
 def mark(scenario: Scenario, **conditions: str) -> None:
-    """What a MachineHealthCheck writes into the Machine's conditions."""
+    """Mark the Machine as a MachineHealthCheck does."""
     written = [
         {
             "type": type_,

@@ -69,7 +69,7 @@ def quick(plane: ControlPlane) -> Iterator[None]:
 
 
 def tries(plane: ControlPlane, since: int, scenario: Scenario, verb: str, resource: str) -> list[datetime]:
-    """When the manager tried it."""
+    """Return the times of the manager's attempts."""
     events = select(plane.audit(since=since), user=MANAGER_USER, verbs=verb, namespace=scenario.namespace)
     return [datetime.fromisoformat(e["requestReceivedTimestamp"]) for e in select(events, resource=resource)]
 
@@ -224,7 +224,7 @@ def lose(scenario: Scenario) -> Json:
 
 
 def due(message: str, number: int) -> datetime:
-    """When the replacement of that number comes, as it is told."""
+    """Return the time at which the replacement of that number is announced for."""
     found = re.fullmatch(rf"replacement {number} is created at (\S+); each loss doubles the wait", message)
     assert found is not None, message
     return datetime.fromisoformat(found[1])
@@ -249,7 +249,7 @@ def wait_replaced(scenario: Scenario, not_before: datetime) -> None:
 
 
 def report_ready(scenario: Scenario, *, ready: bool) -> None:
-    """What Cluster API reports, with the instant at which it changed."""
+    """Report the Machine ready as Cluster API does, with the time of the change."""
     condition = {
         "type": "Ready",
         "status": "True" if ready else "False",

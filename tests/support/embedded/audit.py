@@ -1,4 +1,4 @@
-"""What the audit log of the real server has, as far as the tests look at it."""
+"""The parts of the real server's audit log that tests read, for the embedded one."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def verb_of(request: ApiRequest) -> str:
 
 
 def reference_of(request: ApiRequest) -> Json:
-    """What a request is about, as an audit event has it; empty for a path that is no resource."""
+    """Return the objectRef of a request's audit event; empty for a path that is not a resource."""
     found = _PATH.fullmatch(request.path)
     if found is None:
         return {}

@@ -39,7 +39,7 @@ _listening: dict[int, EmbeddedManager] = {}
 
 
 class EmbeddedManager:
-    """What the tests use of a manager's process; whatever it does not have is a :class:`RealOnly` that names it.
+    """The part of a manager's process that tests use; anything else raises :class:`RealOnly`.
 
     :param arguments: of `fivespot manager`.
     :param environment: further variables that the command line reads.

@@ -1,4 +1,4 @@
-"""What stands in modules of tests for clocks, processes and other things that the real server needs."""
+"""Replacements in test modules for clocks, processes and other names that need the real server."""
 
 from __future__ import annotations
 

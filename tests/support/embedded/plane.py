@@ -72,7 +72,7 @@ class EmbeddedApi(Api):
 
 
 class EmbeddedControlPlane:
-    """What the tests use of a control plane; whatever it does not have is a :class:`RealOnly` that names it.
+    """The part of a control plane that tests use; anything else raises :class:`RealOnly`.
 
     Options are those of :class:`controlplane.ControlPlane`. There is no controller manager to leave out: what it does
     for tests, the server does by itself.
