@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from .cluster import Object
 from .fieldsets import (
+    LEVELS,
     Changes,
     FieldSet,
     Path,
@@ -19,6 +18,7 @@ from .fieldsets import (
     is_granular,
     items_by_element,
 )
+from .json_codec import decode_json, encode_json
 from .managed_fields import (
     FieldManager,
     FieldManagers,
@@ -111,7 +111,7 @@ def apply_configuration(
     others: FieldSet = set().union(*(held.fields for other, held in managers.items() if other != owner))
     if before is not None:
         dropped = before.fields - mine - others
-        merged = msgspec.json.decode(msgspec.json.encode(merged))
+        merged = decode_json(encode_json(merged))
         _remove(merged, dropped, mine, others, node)
     changes = compare(current, merged, node)
     _settle(managers, owner, changes, force=force)
@@ -121,19 +121,20 @@ def apply_configuration(
     return {"apiVersion": live["apiVersion"], "kind": live["kind"], **merged}
 
 
-def merge_typed(current: Any, stated: Any, node: Node) -> Any:
+def merge_typed(current: Any, stated: Any, node: Node, level: int = 0) -> Any:
     """Merge an applied value into the current one, member by member where they are owned individually."""
-    if type(current) is not type(stated) or not is_granular(stated, node):
+    if type(current) is not type(stated) or not is_granular(stated, node) or level >= LEVELS:
         return stated
     if isinstance(stated, dict):
         merged = dict(current)
         for name, value in stated.items():
-            merged[name] = merge_typed(current[name], value, child(node, name)) if name in current else value
+            inner = child(node, name)
+            merged[name] = merge_typed(current[name], value, inner, level + 1) if name in current else value
         return merged
-    return _merge_lists(items_by_element(current, node), items_by_element(stated, node), node.items or node)
+    return _merge_lists(items_by_element(current, node), items_by_element(stated, node), node.items or node, level + 1)
 
 
-def _merge_lists(current: Mapping[str, Any], stated: Mapping[str, Any], node: Node) -> list[Any]:
+def _merge_lists(current: Mapping[str, Any], stated: Mapping[str, Any], node: Node, level: int) -> list[Any]:
     """Items of both lists: the applied ones in their order, the others between them in their places."""
     left, right = list(current), list(stated)
     shared = [name for name in right if name in current]
@@ -149,7 +150,7 @@ def _merge_lists(current: Mapping[str, Any], stated: Mapping[str, Any], node: No
             left.pop(0)
         elif right:
             name = right.pop(0)
-            merged[name] = merge_typed(current[name], stated[name], node) if name in current else stated[name]
+            merged[name] = merge_typed(current[name], stated[name], node, level) if name in current else stated[name]
             if shared and name == shared[0]:
                 shared.pop(0)
         else:
@@ -262,7 +263,7 @@ def shown(path: Path) -> str:
         if name.startswith("f:"):
             words += f".{name[2:]}"
         elif name.startswith("k:"):
-            keys = msgspec.json.decode(name[2:])
+            keys = decode_json(name[2:])
             words += f"[{','.join(f'{key}={format_value(value)}' for key, value in keys.items())}]"
         else:
             words += f"[={name[2:]}]"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import re
 from typing import Any, Final
 
 import msgspec
 import yaml
 
+from .json_codec import decode_json, duplicate_members, encode_json
 from .protobuf import MEDIA_TYPE, ProtobufError, decode_protobuf
 from .status import StatusError, bad_request, too_large, unsupported_media
 
@@ -15,7 +16,10 @@ __all__ = ["BODY_LIMIT", "Document", "decode", "media_type"]
 
 BODY_LIMIT: Final = 3 * 1024 * 1024
 _READABLE: Final = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
-_DEPTH: Final = 500
+_LONE_SURROGATE: Final = re.compile(
+    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+"""Escapes of surrogates, of which lone ones are replaced, as by Go's decoder."""
 _GO_NAMES: Final = {list: "array", str: "string", int: "number", float: "number", bool: "bool"}
 
 
@@ -87,20 +91,20 @@ def decode_patch(body: bytes, content_type: str) -> Any:
         raise ValueError(str(error)) from None
 
 
-def decode_options(body: bytes) -> dict[str, Any]:
-    """The DeleteOptions in a body, {} when there is none."""
+def decode_options(body: bytes, content_type: str) -> dict[str, Any]:
+    """Decode the DeleteOptions in a body; {} without a body."""
     if not body.strip():
         return {}
     check_size(body)
     if body.startswith(b"k8s\x00"):
         return dict(_from_protobuf(body, "DeleteOptions").value)
     try:
-        value = _from_json(body, find_duplicates=False).value
-    except _Broken:
-        try:
-            value = _from_yaml(body).value
-        except _Broken as error:
-            raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+        yaml_body = media_type(content_type).endswith("yaml")
+        value = _from_yaml(body).value if yaml_body else _from_json(body, find_duplicates=False).value
+    except _Broken as error:
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    if value is None:
+        return {}
     if not isinstance(value, dict):
         raise bad_request("couldn't get version/kind; json parse error: the body is not an object")
     return value
@@ -122,19 +126,21 @@ def _unrecognized(kind: str, why: str) -> StatusError:
 
 
 def _from_json(body: bytes, find_duplicates: bool) -> Document:
-    duplicates: list[str] = []
     try:
         # Invalid UTF-8 is replaced, as by Go's decoder.
-        value = msgspec.json.decode(body if _is_text(body) else body.decode(errors="replace").encode())
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        text = body if _is_text(body) else body.decode(errors="replace").encode()
+        value = decode_json(_LONE_SURROGATE.sub(_replaced, text) if b"\\ud" in text or b"\\uD" in text else text)
+    except (msgspec.DecodeError, ValueError) as error:
         raise _Broken(_json_words(body, error)) from None
+    duplicates: list[str] = []
     # A body that is encoded to the same bytes again has no duplicates; most clients send compact JSON.
-    if find_duplicates and isinstance(value, dict) and msgspec.json.encode(value) != body:
-        duplicates = _duplicates(body)
-    # The depth is at most the number of opening brackets.
-    if body.count(b"{") + body.count(b"[") > _DEPTH:
-        _check_depth(value)
+    if find_duplicates and isinstance(value, dict) and encode_json(value) != body:
+        duplicates = duplicate_members(body.decode(errors="replace"))
     return Document(value, duplicates)
+
+
+def _replaced(found: re.Match[bytes]) -> bytes:
+    return rb"\ufffd" if found["lone"] else found.group()
 
 
 def _is_text(body: bytes) -> bool:
@@ -148,64 +154,7 @@ def _is_text(body: bytes) -> bool:
 def _json_words(body: bytes, error: Exception) -> str:
     if not body.strip():
         return "unexpected end of JSON input"
-    if isinstance(error, RecursionError):
-        return "exceeded max depth"
     return str(error) or "invalid character"
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """The members of an object in the order of the text."""
-
-
-def _duplicates(body: bytes) -> list[str]:
-    seen_twice = False
-
-    def remember(pairs: list[tuple[str, Any]]) -> Any:
-        nonlocal seen_twice
-        made = dict(pairs)
-        if len(made) == len(pairs):
-            return made
-        seen_twice = True
-        return made
-
-    # The first pass is cheap and nearly always finds none.
-    text = body.decode(errors="replace")
-    json.loads(text, object_pairs_hook=remember)
-    if not seen_twice:
-        return []
-    found: list[str] = []
-    _walk_pairs(json.loads(text, object_pairs_hook=_Pairs), "", found)
-    return sorted(set(found))
-
-
-def _walk_pairs(value: Any, path: str, found: list[str]) -> None:
-    if isinstance(value, _Pairs):
-        names: set[str] = set()
-        for name, member in value:
-            inner = f"{path}.{name}" if path else name
-            if name in names:
-                found.append(inner)
-            names.add(name)
-            _walk_pairs(member, inner, found)
-    elif isinstance(value, list):
-        for number, member in enumerate(value):
-            _walk_pairs(member, f"{path}[{number}]", found)
-
-
-def _check_depth(value: Any) -> None:
-    """Refuse nesting that recursive functions cannot process."""
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        if depth > _DEPTH:
-            raise _Broken("exceeded max depth")
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
 
 
 class _Loader(yaml.SafeLoader):
@@ -227,8 +176,7 @@ def _from_yaml(body: bytes) -> Document:
     try:
         value = yaml.load(body, Loader=_Loader)  # noqa: S506 - a subclass of the safe loader
         # Keys and values that JSON does not have become strings or are refused here.
-        value = msgspec.json.decode(msgspec.json.encode(value))
+        value = decode_json(encode_json(value))
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, TypeError, ValueError, msgspec.MsgspecError) as error:
         raise _Broken(f"error converting YAML to JSON: {' '.join(str(error).split())}") from None
-    _check_depth(value)
     return Document(value, [])

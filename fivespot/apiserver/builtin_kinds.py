@@ -210,6 +210,13 @@ class _Pods(_KeepStatus):
     def prepare_create(self, new: Object) -> None:
         new["status"] = {"phase": "Pending"}
 
+    def prepare_update(self, new: Object, old: Object, subresource: str) -> None:
+        super().prepare_update(new, old, subresource)
+        if subresource == "status":
+            new["metadata"].pop("ownerReferences", None)
+            if "ownerReferences" in old["metadata"]:
+                new["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
+
     def validate(self, new: Object, old: Object | None) -> list[FieldCause]:
         containers = new.get("spec", {}).get("containers") or []
         causes = [] if containers else [_required("spec.containers")]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from .clock import IdGenerator, ServerClock, timestamp
 from .jsonpath import JsonPathError, find
 from .kinds import Registry, Served, ServedKind
-from .schema import apply_defaults, prune
+from .schema import apply_defaults, drop_nulls, prune
 from .status import not_found
 from .store import Collection, Entry, ObjectStore, encode_tail
 
@@ -79,6 +79,7 @@ class Cluster:
         stored = kind.versions.get(kind.storage)
         if stored is not None and kind.custom:
             prune(body, stored.whole)
+            drop_nulls(body, stored.node)
             apply_defaults(body, stored.node)
 
     def entry(self, kind: ServedKind, served: Served, body: Object, version: int) -> Entry:

@@ -12,11 +12,11 @@ from .cluster import Object
 from .kinds import Served, ServedKind
 from .messages import ApiRequest
 from .metadata import decode_metadata
-from .schema import Node, apply_defaults, prune, validate
+from .schema import ABSENT, Node, apply_defaults, drop_nulls, prune, validate
 from .schema.validation import json_type
 from .status import StatusError, bad_request
 
-__all__ = ["Decoded", "read_object", "shape"]
+__all__ = ["Decoded", "convert_object", "read_object"]
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _GO_TYPES = {"string": "string", "integer": "int32", "number": "float64", "boolean": "bool"}
@@ -37,36 +37,42 @@ def read_object(request: ApiRequest, kind: ServedKind, served: Served, validatio
     :raises StatusError: 400, 413, 415.
     """
     document = decode(request.body, request.header("content-type"), kind.kind, find_duplicates=validation != "Ignore")
-    return shape(
+    return convert_object(
         document.value, kind, served, validation, [f'duplicate field "{path}"' for path in document.duplicates]
     )
 
 
-def shape(
+def convert_object(
     body: Any,
     kind: ServedKind,
     served: Served,
     validation: str,
     complaints: list[str] | None = None,
     before: Mapping[str, Any] = _NOTHING,
+    *,
+    applied: bool = False,
 ) -> Decoded:
     """Convert a decoded body to an object of its kind.
 
     :param complaints: problems that decoding the text found, such as duplicate fields.
     :param before: an object that was converted already; members that are the same Python object in both
         are not checked again.
+    :param applied: the result of a server-side apply, in which a null is an error and not a missing member.
     :raises StatusError: 400.
     """
     _check_type(body, kind, served)
     unknown: list[str] = []
     metadata = decode_metadata(body, kind.kind, served.name, unknown, before.get("metadata", _NOTHING))
     rest = {name: value for name, value in body.items() if name not in {"apiVersion", "kind", "metadata"}}
-    new = {name: value for name, value in rest.items() if before.get(name) is not value}
+    shared = {name for name, value in rest.items() if before.get(name, ABSENT) is value}
+    new = {name: value for name, value in rest.items() if name not in shared}
     prune(new, served.node, "", unknown)
-    rest = {name: value for name, value in rest.items() if name in new or before.get(name) is value}
     dropped = [*(complaints or ()), *(f'unknown field "{path}"' for path in sorted(unknown))]
     if dropped and validation == "Strict":
         raise bad_request(_unhandled(kind, served, f"strict decoding error: {', '.join(dropped)}"))
+    if kind.custom and not applied:
+        drop_nulls(new, served.node)
+    rest = {name: value for name, value in rest.items() if name in new or name in shared}
     if kind.custom:
         apply_defaults(rest, served.node)
     else:
@@ -163,6 +169,10 @@ def _drop_empty(value: Any, node: Node) -> None:
     if isinstance(value, dict):
         for name in list(value):
             member, inner = value[name], node.child(name)
+            if member is None and name not in node.properties and inner is not None and inner.type == "string":
+                # A null in a map of strings is the empty string.
+                value[name] = ""
+                continue
             if member is None and not (inner is not None and inner.nullable and inner.type == ""):
                 del value[name]
             elif inner is not None:

@@ -11,12 +11,12 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any, Final
 
-import msgspec
-
+from .json_codec import decode_json, encode_json, json_equal
 from .schema import Node
-from .schema.validation import format_value, json_equal
+from .schema.validation import format_value
 
 __all__ = [
+    "LEVELS",
     "Changes",
     "FieldSet",
     "Path",
@@ -33,6 +33,8 @@ FieldSet = AbstractSet[Path]
 
 _REMEMBERED: Final = 2048
 """Field sets that are cached in both forms: objects that the same clients write mostly share a few sets."""
+LEVELS: Final = 100
+"""Levels of an object whose parts are owned individually. A set of paths grows with the square of the depth."""
 _OPEN: Final = Node(raw={}, preserve=True)
 _ABSENT: Final = object()
 
@@ -57,21 +59,22 @@ def decode_fields(raw: Any) -> FieldSet:
 
     :raises ValueError: it is not one.
     """
-    return _decoded(msgspec.json.encode(raw))
+    return _decoded(encode_json(raw))
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _decoded(raw: bytes) -> FieldSet:
     found: set[Path] = set()
-    _decode(msgspec.json.decode(raw), (), found)
+    _decode(decode_json(raw), (), found)
     return frozenset(found)
 
 
 def _decode(raw: Any, path: Path, found: set[Path]) -> None:
     if not isinstance(raw, dict):
         raise ValueError("fieldsV1 must consist of objects")
-    if not raw and path:
+    if path and (not raw or len(path) >= LEVELS):
         found.add(path)
+        return
     for name, inner in raw.items():
         if name == ".":
             found.add(path)
@@ -134,7 +137,7 @@ def element(item: Any, node: Node) -> str:
     for key in sorted(node.list_keys):
         value = item.get(key) if isinstance(item, dict) else None
         if value is None and node.items is not None and (inner := node.items.properties.get(key)) is not None:
-            value = msgspec.json.decode(inner.default) if inner.default is not None else None
+            value = decode_json(inner.default) if inner.default is not None else None
         keys[key] = value
     return f"k:{format_value(keys)}"
 
@@ -167,7 +170,7 @@ def applied_set(value: Any, node: Node) -> FieldSet:
 
 
 def _leaves(value: Any, node: Node, path: Path, found: set[Path]) -> None:
-    if not is_granular(value, node) or (value == {} and path):
+    if not is_granular(value, node) or (value == {} and path) or len(path) >= LEVELS:
         # An empty map is a field of its own; an empty associative list is not.
         found.add(path)
         return
@@ -182,7 +185,7 @@ def everything(value: Any, node: Node, path: Path, found: set[Path]) -> None:
     """All paths of a value, containers included."""
     if path:
         found.add(path)
-    if not is_granular(value, node):
+    if not is_granular(value, node) or len(path) >= LEVELS:
         return
     if isinstance(value, list):
         for item in value:
@@ -206,7 +209,7 @@ def compare(old: Any, new: Any, node: Node) -> Changes:
 def _compare(old: Any, new: Any, node: Node, path: Path, changes: Changes) -> None:
     if old is new:
         return
-    if type(old) is not type(new) or not is_granular(new, node):
+    if type(old) is not type(new) or not is_granular(new, node) or len(path) >= LEVELS:
         if not json_equal(old, new):
             _replaced(old, new, node, path, changes)
         return
@@ -231,7 +234,7 @@ def _compare_members(old: dict[str, Any], new: dict[str, Any], node: Node, path:
             continue
         if known is _ABSENT:
             everything(inner, child(node, name), (*path, f"f:{name}"), changes.added)
-        elif known == inner and type(known) is type(inner):
+        elif json_equal(known, inner):
             continue
         elif not isinstance(known, dict | list) and not isinstance(inner, dict | list):
             changes.modified.add((*path, f"f:{name}"))

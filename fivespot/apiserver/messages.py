@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import parse_qsl, unquote
 
-import msgspec
+from .json_codec import decode_json, encode_json
 
 __all__ = ["ApiRequest", "ApiResponse", "Body", "DisconnectedError", "Stream", "json_response", "text_response"]
 
@@ -72,7 +72,7 @@ class ApiRequest:
         if body is None:
             raw = b""
         else:
-            raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
+            raw = body if isinstance(body, bytes) else encode_json(body)
             sent.setdefault("content-type", JSON)
         return cls(method, path, parse_query(query), sent, raw)
 
@@ -116,7 +116,7 @@ class ApiResponse:
     def json(self) -> object:
         """Decode the body of a response that is not a stream."""
         assert isinstance(self.body, bytes)
-        return msgspec.json.decode(self.body)
+        return decode_json(self.body)
 
 
 def json_response(status: int, body: bytes, extra: Iterable[tuple[str, str]] = ()) -> ApiResponse:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from .names import is_path_segment, label_problem, qualified_problem, subdomain_problem, value_problem
 from .schema import compile_schema, prune, validate
 from .schema.validation import format_value
-from .status import FieldCause, bad_request, internal
+from .status import FieldCause, bad_request
 
 __all__ = [
     "CHECKED",
@@ -136,12 +136,7 @@ def _unhandled(kind: str, version: str, why: str) -> str:
 
 
 def set_creation_fields(metadata: dict[str, Any], uid: str, now: str) -> None:
-    """Set the system fields of a new object and clear those that clients must not set.
-
-    :raises StatusError: 500, a resourceVersion is set.
-    """
-    if metadata.pop("resourceVersion", "0") not in {"0", ""}:
-        raise internal("resourceVersion should not be set on objects to be created")
+    """Set the system fields of a new object and clear those that clients must not set."""
     for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
         metadata.pop(name, None)
     metadata["uid"] = uid

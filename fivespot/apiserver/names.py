@@ -11,6 +11,7 @@ __all__ = [
     "SUBDOMAIN",
     "is_path_segment",
     "label_problem",
+    "no_name",
     "qualified_problem",
     "subdomain_problem",
     "value_problem",
@@ -88,6 +89,11 @@ def value_problem(text: str) -> str:
     if len(text) > 63:
         return "must be no more than 63 bytes"
     return "" if _VALUE.fullmatch(text) else _VALUE_WORDS
+
+
+def no_name(name: str) -> str:
+    """The message about a body without a name, sent to the URL of an object."""
+    return f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
 
 
 def is_path_segment(name: str) -> str:

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .messages import ApiRequest
-from .status import FieldCause, StatusError, bad_request, invalid_options
+from .status import FieldCause, bad_request, invalid_options
 
 __all__ = ["DeleteOptions", "ListOptions", "WriteOptions", "delete_options", "list_options", "write_options"]
 
 _MANAGER_LIMIT: Final = 128
+_GO_NAMES: Final = {list: "array", str: "string", int: "number", float: "number", bool: "bool"}
+_VERSION_DIGITS: Final = 1000
+"""Longer numbers are out of range without being parsed."""
 _VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _POLICIES: Final = ("Foreground", "Background", "Orphan")
@@ -72,7 +75,7 @@ def number(text: str) -> int:
     return int(text)
 
 
-def parse_version(text: str, fault: type[StatusError] | None = None) -> int:
+def parse_version(text: str) -> int:
     """Parse a resourceVersion; "" is 0.
 
     :raises ValueError: it is not a number.
@@ -81,6 +84,8 @@ def parse_version(text: str, fault: type[StatusError] | None = None) -> int:
         return 0
     if not text.isascii() or not text.isdigit():
         raise ValueError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
+    if len(text) > _VERSION_DIGITS or int(text) >= 2**64:
+        raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
     return int(text)
 
 
@@ -199,6 +204,28 @@ def _dry_run_problem(given: list[Any]) -> list[FieldCause]:
     return [FieldCause("dryRun", "FieldValueNotSupported", words)]
 
 
+_OPTION_TYPES: Final = (
+    ("propagationPolicy", str, "v1.DeletionPropagation"),
+    ("orphanDependents", bool, "bool"),
+    ("gracePeriodSeconds", int, "int64"),
+    ("preconditions", dict, "v1.Preconditions"),
+    ("dryRun", list, "[]string"),
+    ("preconditions.uid", str, "types.UID"),
+    ("preconditions.resourceVersion", str, "string"),
+)
+
+
+def _check_option_types(body: dict[str, Any]) -> None:
+    for path, expected, go_type in _OPTION_TYPES:
+        value: Any = body
+        for name in path.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        if value is not None and type(value) is not expected:
+            found = _GO_NAMES.get(type(value), "object")
+            words = f"json: cannot unmarshal {found} into Go struct field DeleteOptions.{path} of type {go_type}"
+            raise bad_request(words)
+
+
 def delete_options(request: ApiRequest, body: dict[str, Any]) -> DeleteOptions:
     """Parse DeleteOptions from the body or, without one, from the query.
 
@@ -209,6 +236,7 @@ def delete_options(request: ApiRequest, body: dict[str, Any]) -> DeleteOptions:
         where = 'in scheme "pkg/runtime/scheme.go:111"'
         raise bad_request(f'no kind "{body["kind"]}" is registered for version "{version}" {where}')
     if body:
+        _check_option_types(body)
         conditions = body.get("preconditions") or {}
         dry_runs, policy = body.get("dryRun") or [], body.get("propagationPolicy")
         orphan = body.get("orphanDependents")
@@ -217,8 +245,6 @@ def delete_options(request: ApiRequest, body: dict[str, Any]) -> DeleteOptions:
         dry_runs = [value for name, value in request.query if name == "dryRun" and value]
         policy = request.parameter("propagationPolicy") or None
         orphan = boolean(request.parameter("orphanDependents")) if request.parameter("orphanDependents") else None
-    if not isinstance(conditions, dict) or not isinstance(dry_runs, list):
-        raise bad_request("DeleteOptions cannot be handled: json: cannot unmarshal")
     causes = _dry_run_problem(dry_runs)
     if policy is not None and orphan is not None:
         words = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import import_module
 from typing import Any, Final
-
-import msgspec
 
 from .body import decode_patch, media_type
 from .cluster import Object
+from .json_patch import JsonPatchError, apply_operations
 from .schema import Node
 from .status import StatusError, bad_request, not_implemented, unsupported_media
 
@@ -55,7 +53,7 @@ def apply_patch(current: Object, body: bytes, media: str, node: Node) -> Any:
     except ValueError as error:
         raise bad_request("invalid JSON patch" if media == JSON_PATCH else f"error decoding patch: {error}") from None
     if media == JSON_PATCH:
-        return _json_patch(current, patch)
+        return _json_patch(current, [] if patch is None else patch)
     if not isinstance(patch, dict):
         name = _GO_NAMES.get(type(patch), "null")
         words = f"json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"
@@ -65,47 +63,27 @@ def apply_patch(current: Object, body: bytes, media: str, node: Node) -> Any:
 
 def _json_patch(current: Object, patch: Any) -> Any:
     if not isinstance(patch, list):
-        name = _GO_NAMES.get(type(patch), "null")
-        words = f"json: cannot unmarshal {name} into Go value of type []handlers.jsonPatchOp"
-        raise bad_request(f"error decoding patch: {words}")
+        raise _wrong_operation(patch, "[]handlers.jsonPatchOp")
     if len(patch) > _OPERATIONS_LIMIT:
         words = f"The allowed maximum operations in a JSON patch is {_OPERATIONS_LIMIT}, got {len(patch)}"
         raise StatusError(413, "RequestEntityTooLarge", words)
+    for operation in patch:
+        if operation is not None and not isinstance(operation, dict):
+            raise _wrong_operation(operation, "handlers.jsonPatchOp")
+        for name in ("op", "path", "from"):
+            given = (operation or {}).get(name)
+            if given is not None and not isinstance(given, str):
+                words = f"json: cannot unmarshal {_GO_NAMES[type(given)]} into Go struct field"
+                raise bad_request(f"error decoding patch: {words} jsonPatchOp.{name} of type string")
     try:
-        library, pointers = import_module("jsonpatch"), import_module("jsonpointer")
-    except ModuleNotFoundError:
-        raise not_implemented("JSON patches without the library jsonpatch: pip install 'fivespot[testing]'") from None
-    misfits = (library.JsonPatchException, pointers.JsonPointerException)
-    try:
-        return library.JsonPatch(patch).apply(_copied(current, patch), in_place=True)
-    except (*misfits, TypeError, LookupError, ValueError, AttributeError):
+        return apply_operations(current, [operation or {} for operation in patch])
+    except JsonPatchError:
         raise rejected() from None
 
 
-def _copied(current: Object, patch: list[Any]) -> Object:
-    """Copy the parts of an object that the operations name; other parts are shared.
-
-    A part is a member, or a member of a member (such as the finalizers of the metadata).
-    """
-    copied = dict(current)
-    for operation in patch:
-        for pointer in ("path", "from"):
-            if isinstance(operation, dict) and pointer in operation:
-                _, *names = str(operation[pointer]).split("/")
-                outer, inner, *_ = (*(name.replace("~1", "/").replace("~0", "~") for name in names), "", "")
-                if len(names) > 1 and isinstance(current.get(outer), dict):
-                    if copied[outer] is current[outer]:
-                        copied[outer] = dict(current[outer])
-                    if inner in copied[outer] and copied[outer][inner] is current[outer].get(inner):
-                        copied[outer][inner] = _copy(current[outer][inner])
-                elif outer in current:
-                    copied[outer] = _copy(current[outer])
-    return copied
-
-
-def _copy(value: Any) -> Any:
-    # Encoding and decoding JSON is much faster than copy.deepcopy.
-    return msgspec.json.decode(msgspec.json.encode(value)) if isinstance(value, dict | list) else value
+def _wrong_operation(given: Any, wanted: str) -> StatusError:
+    name = _GO_NAMES.get(type(given), "null")
+    return bad_request(f"error decoding patch: json: cannot unmarshal {name} into Go value of type {wanted}")
 
 
 def merge(current: Any, patch: Any) -> Any:
@@ -113,11 +91,18 @@ def merge(current: Any, patch: Any) -> Any:
     if not isinstance(patch, dict):
         return patch
     merged = dict(current) if isinstance(current, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = merge(merged.get(name), value)
+    left = [(merged, patch)]
+    while left:
+        into, changes = left.pop()
+        for name, value in changes.items():
+            if value is None:
+                into.pop(name, None)
+            elif isinstance(value, dict):
+                held = into.get(name)
+                into[name] = inner = dict(held) if isinstance(held, dict) else {}
+                left.append((inner, value))
+            else:
+                into[name] = value
     return merged
 
 

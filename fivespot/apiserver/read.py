@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from .cluster import Cluster
+from .json_codec import decode_json, encode_json
 from .kinds import Served, ServedKind
 from .messages import ApiRequest, ApiResponse, json_response
 from .negotiation import Form, form_of
@@ -98,8 +99,8 @@ async def list_objects(
     if view.form is Form.TABLE:
         table = view.table([], columns=True, metadata=metadata)
         del table["rows"]
-        rows = await _sliced(picked, lambda entry: msgspec.json.encode(view.row(entry)), _ROWS)
-        head = msgspec.json.encode(table)
+        rows = await _sliced(picked, lambda entry: encode_json(view.row(entry)), _ROWS)
+        head = encode_json(table)
         return json_response(200, b"".join((head[:-1], b',"rows":[', b",".join(rows), b"]}")))
     if kind.custom and view.form is Form.WHOLE:
         # Lists of custom resources always have the member.
@@ -113,7 +114,7 @@ def _list_body(kind: ServedKind, served: Served, form: Form, metadata: dict[str,
         type_ = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
     else:
         type_ = {"kind": kind.lists, "apiVersion": kind.api_version(served.name)}
-    head = msgspec.json.encode({**type_, "metadata": metadata})
+    head = encode_json({**type_, "metadata": metadata})
     return b"".join((head[:-1], b',"items":[', b",".join(items), b"]}\n"))
 
 
@@ -174,13 +175,13 @@ async def _sliced(entries: list[Entry], encode: Callable[[Entry], T], size: int 
 def _token(version: int, key: str, namespace: str) -> str:
     """A continue token, in the form of the real server: it starts behind the last key of the page."""
     start = key.removeprefix(f"{namespace}/") if namespace else key
-    raw = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": version, "start": f"/{start}\0"})
+    raw = encode_json({"v": "meta.k8s.io/v1", "rv": version, "start": f"/{start}\0"})
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
 def _read_token(token: str, namespace: str) -> tuple[int, str]:
     try:
-        raw = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        raw = decode_json(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         version, start = int(raw["rv"]), raw["start"]
         if raw["v"] != "meta.k8s.io/v1" or not start.startswith("/"):
             raise ValueError("incorrect encoded start key")

@@ -6,33 +6,35 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import msgspec
-
 from .apply import apply_configuration, check_typed
 from .body import decode_options, decode_patch
 from .cluster import Cluster, Object
-from .decode import read_object, shape
+from .decode import convert_object, read_object
 from .delete import Deleter
+from .json_codec import encode_json, json_equal
 from .jsonpath import find, put
 from .kinds import Served, ServedKind
 from .managed_fields import Owner, with_metadata
 from .messages import ApiRequest, ApiResponse, json_response, text_response
 from .metadata import decode_metadata
+from .names import no_name
 from .negotiation import Form
 from .options import DeleteOptions, WriteOptions, delete_options, list_options, write_options
 from .patch import APPLY, STRATEGIC, apply_patch, patch_kind
 from .read import get_object, list_objects, selector_of, view_of
 from .routes import RequestTarget, resource_target
-from .schema.validation import format_value, json_equal
+from .schema.validation import format_value
 from .status import (
     FieldCause,
     StatusError,
     bad_request,
     conflict,
+    internal,
     invalid,
     method_not_allowed,
     not_implemented,
     nothing_served,
+    version_required,
 )
 from .watch import watch_objects
 from .write import Writer
@@ -175,8 +177,12 @@ class Resources:
             if isinstance(new, dict) and isinstance(new.get("metadata"), dict):
                 # Patched objects may share parts with the old one; metadata is changed in place below.
                 new = {**new, "metadata": dict(new["metadata"])}
+            if isinstance(new, dict) and kind.custom:
+                _check_patched_type(new, kind, served, target.name)
             try:
-                decoded = shape(new, kind, served, options.validation, before=old) if isinstance(new, dict) else None
+                decoded = (
+                    convert_object(new, kind, served, options.validation, before=old) if isinstance(new, dict) else None
+                )
             except StatusError as fault:
                 raise _unfit(new, fault.message) from None
             if decoded is None:
@@ -218,7 +224,7 @@ class Resources:
 
         def change(old: Object) -> Object:
             merged = apply_configuration(old, config, node, owner, now, force=options.force)
-            return shape(merged, kind, served, "Ignore").body
+            return convert_object(merged, kind, served, "Ignore", applied=True).body
 
         if self._cluster.find(kind, target.namespace, target.name) is not None or target.subresource:
             body = self._writer.change(
@@ -252,7 +258,16 @@ class Resources:
         unknown: list[str] = []
         given_metadata = metadata if isinstance(metadata, dict) else {}
         emptied = [name for name in ("labels", "annotations") if given_metadata.get(name) == {}]
-        metadata = decode_metadata(config, kind.kind, served.name, unknown)
+        if given_metadata.get("name", target.name) in {None, ""}:
+            raise bad_request(no_name(target.name))
+        versioned = given_metadata.get("resourceVersion", "0") not in {None, ""}
+        try:
+            metadata = decode_metadata(config, kind.kind, served.name, unknown)
+        except StatusError as fault:
+            where = f"(/{target.name}; {given[0]}, Kind={given[1]})"
+            raise internal(f"failed to create typed patch object {where}: {fault.message}") from None
+        if not versioned and not kind.strategy.unconditional:
+            raise version_required(kind.group, kind.plural, target.name)
         # An empty map is owned, although it is not stored.
         metadata |= {name: {} for name in emptied}
         if unknown and options.validation == "Strict":
@@ -295,7 +310,7 @@ class Resources:
             return json_response(code, view.one(entry), headers)
         if view.form is Form.METADATA:
             body = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
-        return json_response(code, msgspec.json.encode(body), headers)
+        return json_response(code, encode_json(body), headers)
 
     # -- scale ---------------------------------------------------------------------------------------------------
 
@@ -315,7 +330,7 @@ class Resources:
                 media = patch_kind(request.header("content-type"), custom=True)
                 wanted = apply_patch(current, request.body, media, with_metadata(served.node))
             else:
-                wanted = decode_options(request.body)
+                wanted = decode_options(request.body, request.header("content-type"))
             replicas = _replicas(wanted)
             version = wanted.get("metadata", {}).get("resourceVersion")
             put(old, served.scale["specReplicasPath"], replicas)  # type: ignore[index]
@@ -330,20 +345,20 @@ class Resources:
     # -- deletes -------------------------------------------------------------------------------------------------
 
     def _delete(self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget) -> ApiResponse:
-        options = delete_options(request, decode_options(request.body))
+        options = delete_options(request, decode_options(request.body, request.header("content-type")))
         body, gone = self._deleter.delete(kind, served, target.namespace, target.name, options)
         if not gone or kind.strategy.returns_deleted:
-            return json_response(200, msgspec.json.encode(body))
+            return json_response(200, encode_json(body))
         details: dict[str, Any] = {"name": target.name, "kind": kind.plural, "uid": body["metadata"]["uid"]}
         if kind.group:
             details["group"] = kind.group
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-        return json_response(200, msgspec.json.encode(status))
+        return json_response(200, encode_json(status))
 
     def _delete_collection(
         self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget
     ) -> ApiResponse:
-        options = delete_options(request, decode_options(request.body))
+        options = delete_options(request, decode_options(request.body, request.header("content-type")))
         selector = selector_of(kind, list_options(request))
         items = []
         for entry in self._cluster.collection(kind).snapshot(target.namespace):
@@ -355,7 +370,7 @@ class Resources:
                 items.append(body)
         type_ = {"kind": kind.lists, "apiVersion": kind.api_version(served.name)}
         metadata = {"resourceVersion": str(self._cluster.store.version)}
-        return json_response(200, msgspec.json.encode({**type_, "metadata": metadata, "items": items}))
+        return json_response(200, encode_json({**type_, "metadata": metadata, "items": items}))
 
 
 @contextmanager
@@ -377,6 +392,16 @@ def _unfit(new: Any, why: str) -> StatusError:
     """422: the result of a patch is not a valid object."""
     words = f"Invalid value: {format_value(format_value(new))}: {why}"
     return invalid("", "", "", [FieldCause("patch", "FieldValueInvalid", words)])
+
+
+def _check_patched_type(new: Object, kind: ServedKind, served: Served, name: str) -> None:
+    """422 for a patch that changes the type of a custom resource."""
+    for field, expected in (("kind", kind.kind), ("apiVersion", kind.api_version(served.name))):
+        given = new.get(field)
+        if isinstance(given, str) and given and given != expected:
+            words = f"Invalid value: {format_value(given)}: must be {expected}"
+            group = str(new.get("apiVersion") or "").rpartition("/")[0]
+            raise invalid(group, str(new.get("kind")), name, [FieldCause(field, "FieldValueInvalid", words)])
 
 
 def _object_type(version: str, kind: str) -> str:
@@ -401,7 +426,7 @@ def _scale_of(body: Object, served: Served) -> Object:
 
 
 def _scale_answer(body: Object, served: Served) -> ApiResponse:
-    return json_response(200, msgspec.json.encode(_scale_of(body, served)))
+    return json_response(200, encode_json(_scale_of(body, served)))
 
 
 def _replicas(wanted: Any) -> int:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
-
+from .json_codec import encode_json
 from .messages import ApiResponse, json_response
 
 __all__ = [
@@ -28,6 +27,7 @@ __all__ = [
     "nothing_served",
     "too_large",
     "unsupported_media",
+    "version_required",
     "version_too_large",
 ]
 
@@ -88,7 +88,7 @@ class StatusError(Exception):
 
     def response(self) -> ApiResponse:
         """The error response."""
-        return json_response(self.code, msgspec.json.encode(self.status()), self.headers)
+        return json_response(self.code, encode_json(self.status()), self.headers)
 
 
 def _details(group: str, kind: str, name: str, **extra: Any) -> dict[str, Any]:
@@ -97,7 +97,8 @@ def _details(group: str, kind: str, name: str, **extra: Any) -> dict[str, Any]:
         details["name"] = name
     if group:
         details["group"] = group
-    details["kind"] = kind
+    if kind:
+        details["kind"] = kind
     return {**details, **extra}
 
 
@@ -141,6 +142,12 @@ def invalid(group: str, kind: str, name: str, causes: Sequence[FieldCause]) -> S
     words = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     message = f'{_qualified(group, kind)} "{name}" is invalid: {words}'
     return StatusError(422, "Invalid", message, _details(group, kind, name, causes=_causes(causes)))
+
+
+def version_required(group: str, resource: str, name: str) -> StatusError:
+    """422 for an update without a resourceVersion, of a kind that needs one."""
+    words = "Invalid value: 0: must be specified for an update"
+    return invalid(group, resource, name, [FieldCause("metadata.resourceVersion", "FieldValueInvalid", words)])
 
 
 def invalid_options(kind: str, *causes: FieldCause) -> StatusError:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
+from .json_codec import decode_json, encode_json
 
 __all__ = ["Collection", "Entry", "Event", "Notifier", "ObjectStore", "encode_tail"]
 
@@ -46,7 +46,7 @@ class Entry:
 
     def decode(self) -> dict[str, Any]:
         """A copy of the object, without apiVersion and kind."""
-        body: dict[str, Any] = msgspec.json.decode(b'{"metadata":{' + self.tail)
+        body: dict[str, Any] = decode_json(b'{"metadata":{' + self.tail)
         body["metadata"]["resourceVersion"] = str(self.version)
         return body
 
@@ -61,7 +61,7 @@ def encode_tail(body: Mapping[str, Any]) -> bytes:
     """The stored form of an object."""
     metadata = {name: value for name, value in body["metadata"].items() if name != "resourceVersion"}
     rest = {name: value for name, value in body.items() if name not in {"apiVersion", "kind", "metadata"}}
-    return msgspec.json.encode({"metadata": metadata, **rest})[_OPENING:]
+    return encode_json({"metadata": metadata, **rest})[_OPENING:]
 
 
 @dataclass(slots=True, eq=False)

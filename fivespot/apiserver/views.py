@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from .cluster import Cluster
+from .json_codec import encode_json
 from .kinds import Served, ServedKind, TableColumn
 from .negotiation import Form
 from .store import Entry
@@ -48,7 +49,7 @@ class ObjectView:
     def one(self, entry: Entry) -> bytes:
         """An object alone."""
         if self.form is Form.TABLE:
-            return msgspec.json.encode(self.table([entry], columns=True))
+            return encode_json(self.table([entry], columns=True))
         return self._metadata(entry) if self.form is Form.METADATA else self._whole(entry, self._head)
 
     def item(self, entry: Entry) -> bytes:
@@ -58,7 +59,7 @@ class ObjectView:
     def event(self, entry: Entry, *, first: bool) -> bytes:
         """An object in an event of a watch; a Table names its columns in the first event only."""
         if self.form is Form.TABLE:
-            return msgspec.json.encode(self.table([entry], columns=first))
+            return encode_json(self.table([entry], columns=first))
         return self.one(entry)
 
     def empty(self, version: int, annotations: dict[str, str]) -> bytes:
@@ -68,11 +69,11 @@ class ObjectView:
             metadata["annotations"] = annotations
         if self.form is Form.TABLE:
             row = {"cells": [None] * len(self._served.columns), "object": self._type() | {"metadata": metadata}}
-            return msgspec.json.encode(self._wrap([row], {"resourceVersion": str(version)}, columns=False))
+            return encode_json(self._wrap([row], {"resourceVersion": str(version)}, columns=False))
         if self.form is Form.METADATA:
             body = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
-            return msgspec.json.encode(body)
-        return msgspec.json.encode({**self._type(), "metadata": metadata})
+            return encode_json(body)
+        return encode_json({**self._type(), "metadata": metadata})
 
     def table(self, entries: list[Entry], *, columns: bool, metadata: dict[str, Any] | None = None) -> dict[str, Any]:
         """A Table with one row for each entry."""
@@ -115,7 +116,7 @@ class ObjectView:
         body = self._cluster.decode(entry, kind, self._served)
         if head is not self._head:
             del body["apiVersion"], body["kind"]
-        return msgspec.json.encode(body)
+        return encode_json(body)
 
     @staticmethod
     def _metadata(entry: Entry) -> bytes:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-import msgspec
-
 from .cluster import Cluster
+from .json_codec import encode_json
 from .kinds import Served, ServedKind
 from .messages import JSON, ApiRequest, ApiResponse
 from .options import ListOptions, parse_version
@@ -139,7 +138,7 @@ class WatchStream:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             self._closed = True
-            return _event("ERROR", msgspec.json.encode(failure.status()))
+            return _event("ERROR", encode_json(failure.status()))
         lines = list(islice(self._initial, _BATCH))
         if lines:
             return b"".join(lines)

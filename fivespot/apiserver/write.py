@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from .cluster import Cluster, Object
+from .json_codec import json_equal
 from .kinds import Served, ServedKind
 from .managed_fields import Owner, track_update, with_metadata
 from .metadata import (
@@ -16,9 +17,9 @@ from .metadata import (
     set_creation_fields,
     update_problems,
 )
-from .options import WriteOptions
+from .names import no_name
+from .options import WriteOptions, parse_version
 from .schema import ABSENT, BLOCKED, check_rules, is_blocking, validate
-from .schema.validation import format_value, json_equal
 from .status import (
     FieldCause,
     StatusError,
@@ -29,6 +30,7 @@ from .status import (
     internal,
     invalid,
     not_found,
+    version_required,
 )
 from .store import Entry
 
@@ -66,6 +68,8 @@ class Writer:
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = metadata["generateName"][:_NAME_LIMIT] + self._cluster.ids.suffix()
         self._check_namespace(kind, namespace, metadata.get("name", ""))
+        if _is_version(metadata.pop("resourceVersion", "")) and not options.dry_run:
+            raise internal("resourceVersion should not be set on objects to be created")
         set_creation_fields(metadata, self._cluster.ids.uid(), self._cluster.now())
         if kind.custom and served.status:
             body.pop("status", None)
@@ -129,21 +133,10 @@ class Writer:
                 metadata.pop("resourceVersion", None)
                 return self.create(kind, served, namespace, body, options, owner), True
             raise not_found(kind.group, kind.plural, name)
-        if not metadata.get("resourceVersion"):
-            if not self._unconditional(kind):
-                words = "Invalid value: 0: must be specified for an update"
-                cause = FieldCause("metadata.resourceVersion", "FieldValueInvalid", words)
-                raise invalid(kind.group, kind.plural, name, [cause])
-        elif not metadata["resourceVersion"].isdigit():
-            raise internal(f"strconv.ParseUint: parsing {format_value(metadata['resourceVersion'])}: invalid syntax")
         given = metadata.get("uid")
         if given and given != entry.uid:
             raise conflict(kind.group, kind.plural, name, _other_uid(kind, namespace, name, given, entry.uid))
         return self._update(kind, served, entry, lambda _: body, options, owner), False
-
-    @staticmethod
-    def _unconditional(kind: ServedKind) -> bool:
-        return kind.strategy.unconditional and not kind.custom
 
     def change(
         self,
@@ -177,9 +170,10 @@ class Writer:
     @staticmethod
     def _check_address(kind: ServedKind, namespace: str, name: str, metadata: Object) -> None:
         given = metadata.get("name", "")
-        if given and given != name:
+        if not given:
+            raise bad_request(no_name(name))
+        if given != name:
             raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
-        metadata["name"] = name
         if kind.namespaced:
             if metadata.get("namespace", namespace) != namespace:
                 words = "the namespace of the provided object does not match the namespace sent on the request"
@@ -201,9 +195,7 @@ class Writer:
         old = self._cluster.decode(entry, kind, served)
         new = change(old if shares else self._cluster.decode(entry, kind, served))
         metadata = new["metadata"]
-        version = metadata.get("resourceVersion")
-        if version and version != "0" and version != str(entry.version):
-            raise conflict(kind.group, kind.plural, entry.name, MODIFIED)
+        self._check_version(kind, entry, metadata.get("resourceVersion") or "")
         metadata["resourceVersion"] = str(entry.version)
         keep_system_fields(metadata, old["metadata"])
         if tracked and metadata.get("managedFields") is None and "managedFields" in old["metadata"]:
@@ -216,12 +208,27 @@ class Writer:
         self._validate(kind, served, new, old)
         if options.dry_run:
             return new
+        # A subresource may have put back the metadata of the old object.
+        metadata = new["metadata"]
         if "deletionTimestamp" in metadata and not metadata.get("finalizers") and not self.held(kind, new):
             # The response is the requested object at the previous version; it is never stored.
             self._cluster.remove(kind, entry.key)
             return new
         self._cluster.put(kind, served, new)
         return new
+
+    @staticmethod
+    def _check_version(kind: ServedKind, entry: Entry, given: str) -> None:
+        """Check the resourceVersion of an update; without one only some kinds can be updated."""
+        try:
+            version = parse_version(given)
+        except ValueError as error:
+            raise internal(str(error)) from None
+        if version == 0:
+            if not kind.strategy.unconditional:
+                raise version_required(kind.group, kind.plural, entry.name)
+        elif version != entry.version:
+            raise conflict(kind.group, kind.plural, entry.name, MODIFIED)
 
     @staticmethod
     def held(kind: ServedKind, body: Object) -> bool:
@@ -235,7 +242,7 @@ class Writer:
         else:
             kind.strategy.default(new)
             kind.strategy.prepare_update(new, old, subresource)
-        if kind.generated and subresource != "status" and _spec(new, served) != _spec(old, served):
+        if kind.generated and subresource != "status" and _differ(_spec(new, served), _spec(old, served)):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     # -- validation ----------------------------------------------------------------------------------------------
@@ -263,6 +270,13 @@ class Writer:
         if is_blocking(causes):
             return [*causes, BLOCKED]
         return causes + check_rules(_ruled(new), served.node, "", ABSENT if old is None else _ruled(old))
+
+
+def _is_version(text: str) -> bool:
+    try:
+        return parse_version(text) != 0
+    except ValueError:
+        return False
 
 
 def _metadata_causes(kind: ServedKind, metadata: Object) -> list[FieldCause]:
@@ -300,6 +314,13 @@ def _spec(body: Object, served: Served) -> Object:
     """The part of an object whose changes increase the generation."""
     hidden = {"metadata", "status"} if served.status else {"metadata"}
     return {name: value for name, value in body.items() if name not in hidden}
+
+
+def _differ(one: Object, other: Object) -> bool:
+    try:
+        return one != other
+    except RecursionError:
+        return not json_equal(one, other)
 
 
 def _custom_update(served: Served, new: Object, old: Object, subresource: str) -> None:

@@ -89,6 +89,10 @@ class Events:
         line = self._response.readline()
         return json.loads(line) if line.strip() else None
 
+    def next_line(self) -> bytes:
+        """The next event as it was sent."""
+        return self._response.readline()
+
     def take(self, count: int) -> list[tuple[str, str]]:
         """(type, name) of the next events."""
         found: list[tuple[str, str]] = []

@@ -1,7 +1,7 @@
 """Structural schemas: shape, defaults, pruning, validation and CEL rules of custom resources."""
 
 from .cel_rules import check_rules
-from .defaults import apply_defaults, prune
+from .defaults import apply_defaults, drop_nulls, prune
 from .node import Node, compile_schema
 from .structural import ROOT, schema_problems
 from .validation import ABSENT, BLOCKED, is_blocking, validate
@@ -14,6 +14,7 @@ __all__ = [
     "apply_defaults",
     "check_rules",
     "compile_schema",
+    "drop_nulls",
     "is_blocking",
     "prune",
     "schema_problems",

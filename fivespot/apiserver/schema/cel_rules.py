@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-import msgspec
-
+from fivespot.apiserver.json_codec import decode_json, encode_json, json_equal
 from fivespot.apiserver.status import FieldCause
 
 from .cel import CelError, Program, compile_expression
 from .node import Node, ValidationRule, cel_name
-from .validation import ABSENT, format_value, identity, json_equal, lists_alike
+from .validation import ABSENT, format_value, identity, lists_alike
 
 __all__ = ["check_rules", "rule_problems"]
 
@@ -129,7 +128,7 @@ def _members_named(pattern: re.Pattern[str], text: str, node: Node) -> frozenset
 def _seen(value: Any, names: frozenset[str] | None) -> bytes:
     if names is not None and isinstance(value, dict):
         value = {name: member for name, member in value.items() if name in names}
-    return msgspec.json.encode(value)
+    return encode_json(value)
 
 
 def _held(rule: ValidationRule, value: Any, node: Node, old: Any) -> bool:
@@ -143,9 +142,9 @@ def _held(rule: ValidationRule, value: Any, node: Node, old: Any) -> bool:
 
 @lru_cache(maxsize=4096)
 def _holds(rule: ValidationRule, node: Node, seen: bytes, old: bytes | None) -> bool:
-    before = () if old is None else (to_cel(msgspec.json.decode(old), node),)
+    before = () if old is None else (to_cel(decode_json(old), node),)
     try:
-        return _program(rule, node.type).evaluate(to_cel(msgspec.json.decode(seen), node), *before) is True
+        return _program(rule, node.type).evaluate(to_cel(decode_json(seen), node), *before) is True
     except CelError:
         return False
 
@@ -192,6 +191,14 @@ def _go_rule(rule: ValidationRule) -> str:
     })  # fmt: skip
 
 
+def _is_visible(name: str, node: Node) -> bool:
+    """Whether rules see a member: unknown members that a schema preserves, and members without a type, are hidden."""
+    inner = node.child(name)
+    if inner is None:
+        return not node.preserve or name in {"apiVersion", "kind", "metadata"}
+    return bool(inner.type or inner.int_or_string)
+
+
 def to_cel(value: Any, node: Node | None) -> Any:
     """Convert a value for CEL: escaped names, doubles for numbers, bytes for format byte.
 
@@ -204,6 +211,7 @@ def to_cel(value: Any, node: Node | None) -> Any:
         return {
             (cel_name(name) if name in node.properties else name): to_cel(member, node.child(name))
             for name, member in value.items()
+            if _is_visible(name, node)
         }
     if isinstance(value, list):
         return [to_cel(item, node.items) for item in value]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
+from fivespot.apiserver.json_codec import decode_json
 
 from .node import Node
 
-__all__ = ["apply_defaults", "prune"]
+__all__ = ["apply_defaults", "drop_nulls", "prune"]
 
 _TYPE_META: Final = frozenset({"apiVersion", "kind", "metadata"})
 
@@ -46,6 +46,24 @@ def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
+def drop_nulls(value: Any, node: Node) -> None:
+    """Remove members that are null, although they are neither nullable nor have a default, in place."""
+    if isinstance(value, dict):
+        for name in list(value):
+            inner = node.child(name)
+            if inner is None:
+                continue
+            member = value[name]
+            if member is None:
+                if not inner.nullable and inner.default is None:
+                    del value[name]
+            elif isinstance(member, dict | list):
+                drop_nulls(member, inner)
+    elif isinstance(value, list) and node.items is not None:
+        for member in value:
+            drop_nulls(member, node.items)
+
+
 def apply_defaults(value: Any, node: Node) -> None:
     """Set the defaults of missing members in place; a null for a non-nullable member counts as missing."""
     if not node.defaults:
@@ -53,13 +71,15 @@ def apply_defaults(value: Any, node: Node) -> None:
     if isinstance(value, dict):
         for name, inner in node.properties.items():
             if inner.default is not None and (name not in value or (value[name] is None and not inner.nullable)):
-                value[name] = msgspec.json.decode(inner.default)
+                value[name] = decode_json(inner.default)
         for name, member in value.items():
             below = node.properties.get(name) or node.additional
             if below is not None and below.defaults:
                 if member is None and below.default is not None and not below.nullable:
-                    value[name] = msgspec.json.decode(below.default)
+                    value[name] = decode_json(below.default)
                 apply_defaults(value[name], below)
     elif isinstance(value, list) and node.items is not None:
-        for member in value:
-            apply_defaults(member, node.items)
+        for number, member in enumerate(value):
+            if member is None and node.items.default is not None and not node.items.nullable:
+                value[number] = decode_json(node.items.default)
+            apply_defaults(value[number], node.items)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-import msgspec
+from fivespot.apiserver.json_codec import encode_json
 
 __all__ = ["Node", "ValidationRule", "cel_name", "compile_schema", "go_pattern"]
 
@@ -42,6 +42,7 @@ class Node:
     :param defaults: whether this level or one below has a default.
     :param ruled: whether this level or one below has CEL rules.
     :param plain: whether values of this level need no conversion for CEL.
+    :param embeds: whether this level or one below is an embedded resource.
     :param scalar: the Python type whose every value is valid here; None when values need checks.
     """
 
@@ -72,6 +73,7 @@ class Node:
     defaults: bool = False
     ruled: bool = False
     plain: bool = False
+    embeds: bool = False
     scalar: PythonType | None = None
 
     def children(self) -> Iterator[Node]:
@@ -153,7 +155,7 @@ def compile_schema(raw: Mapping[str, Any]) -> Node:
         closed=additional is False,
         items=compile_schema(raw["items"]) if isinstance(raw.get("items"), Mapping) else None,
         required=tuple(raw.get("required") or ()),
-        default=msgspec.json.encode(raw["default"]) if raw.get("default") is not None else None,
+        default=encode_json(raw["default"]) if raw.get("default") is not None else None,
         enum=tuple(raw.get("enum") or ()),
         pattern=go_pattern(raw["pattern"]) if raw.get("pattern") else None,
         format=raw.get("format") or "",
@@ -169,9 +171,11 @@ def compile_schema(raw: Mapping[str, Any]) -> Node:
     )
     below = list(node.children())
     node.defaults = node.default is not None or any(inner.defaults for inner in below)
+    node.embeds = node.embedded or any(inner.embeds for inner in below)
     node.ruled = bool(node.rules) or any(inner.ruled for inner in below)
     node.plain = (
-        node.type != "number"
+        node.type not in {"number", ""}
+        and not node.preserve
         and not (node.type == "string" and node.format == "byte")
         and all(cel_name(name) == name for name in node.properties)
         and all(inner.plain for inner in below)

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from types import NoneType
 from typing import Any, Final
 
-import msgspec
-
+from fivespot.apiserver.json_codec import encode_json, json_equal
 from fivespot.apiserver.status import FieldCause
 
 from .formats import FORMATS
 from .node import Node
 
-__all__ = ["ABSENT", "BLOCKED", "is_blocking", "json_equal", "lists_alike", "validate"]
+__all__ = ["ABSENT", "BLOCKED", "is_blocking", "lists_alike", "validate"]
 
 _JSON_TYPES: Final[Mapping[type, str]] = {
     bool: "boolean",
@@ -78,19 +77,6 @@ def _check(value: Any, node: Node, path: str, old: Any, causes: list[FieldCause]
         _check_junctions(value, node, path, causes)
 
 
-def json_equal(old: Any, new: Any) -> bool:
-    """Whether two values are the same JSON; in Python True equals 1, and 1 equals 1.0."""
-    if old is new:
-        return True
-    if type(old) is not type(new) or old != new:
-        return False
-    return not isinstance(new, dict | list) or _sorted(old) == _sorted(new)
-
-
-def _sorted(value: Any) -> bytes:
-    return msgspec.json.encode(value, order="sorted")
-
-
 def json_type(value: Any) -> str:
     """The JSON type of a decoded value."""
     return _JSON_TYPES[type(value)]
@@ -121,7 +107,7 @@ def _bad(path: str, value: Any, words: str, reason: str = "FieldValueInvalid") -
 
 def format_value(value: Any) -> str:
     """Format a value as Go's field errors do."""
-    return msgspec.json.encode(value).decode()
+    return encode_json(value).decode()
 
 
 def _number(value: Any) -> str:
