@@ -22,7 +22,7 @@ from fivespot.runtime.cache import Cache, ReflectorSettings
 from fivespot.runtime.client import Client, Request, Response
 from fivespot.runtime.clock import InlineOffload, SystemClock, system_random
 from fivespot.runtime.manager import ControllerSettings, ManagerContext
-from fivespot.runtime.telemetry import EventLimits, EventRecorder, Metrics, configure
+from fivespot.runtime.telemetry import EventLimits, EventRecorder, Metrics, configure_logging
 
 from ._report import Row, parser, report
 from ._scenes import NAMESPACES, fleet
@@ -243,7 +243,7 @@ def main() -> None:
     options.add_argument("--machines", type=int, default=500, metavar="N")
     given = options.parse_args()
     with Path(os.devnull).open("wb") as nowhere:
-        configure(stream=nowhere)
+        configure_logging(stream=nowhere)
         rows = asyncio.run(Bench(given.machines).measure())
     report(
         given, f"{given.machines} machines in {NAMESPACES} namespaces flip; best of {ROUNDS}, for each machine", rows

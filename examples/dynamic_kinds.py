@@ -16,7 +16,6 @@ from fivespot.runtime import (
     DONE,
     METADATA,
     Controller,
-    Exists,
     Informer,
     InformerSource,
     Key,
@@ -27,6 +26,7 @@ from fivespot.runtime import (
     Selector,
     run,
 )
+from fivespot.runtime.objects import Exists
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 LABEL = "example.com/inventory"

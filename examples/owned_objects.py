@@ -24,7 +24,6 @@ from fivespot.runtime import (
     Change,
     Client,
     Controller,
-    Exists,
     Key,
     Manager,
     ManagerContext,
@@ -37,6 +36,7 @@ from fivespot.runtime import (
     run,
 )
 from fivespot.runtime.crd import CrdVersion, crd
+from fivespot.runtime.objects import Exists
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 FLEETS = Resource("example.com", "v1", "fleets", "Fleet")

@@ -21,7 +21,6 @@ from fivespot.runtime import (
     DONE,
     METADATA,
     Controller,
-    Exists,
     Key,
     Manager,
     ManagerContext,
@@ -31,9 +30,9 @@ from fivespot.runtime import (
     Result,
     Selector,
     TerminalError,
-    parse_rfc3339,
     run,
 )
+from fivespot.runtime.objects import Exists, parse_rfc3339
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 LABEL = "example.com/ttl-seconds"

@@ -210,7 +210,8 @@ class ProcessSettings:
 
     def _election(self, reconcilers: tuple[str, ...], in_cluster: bool, identity: str) -> ElectionSettings | None:
         from fivespot.api.names import ANNOTATION_RECONCILERS  # noqa: PLC0415 - it brings the models
-        from fivespot.runtime import ElectionSettings, ElectionTimings  # noqa: PLC0415
+        from fivespot.runtime import ElectionSettings  # noqa: PLC0415
+        from fivespot.runtime.manager import ElectionTimings  # noqa: PLC0415
 
         try:
             timings = ElectionTimings(self.lease_duration, self.lease_renew_deadline, self.lease_retry_period)

@@ -137,10 +137,10 @@ async def _check(given: dict[str, Any], provider: Provider[Any] | None) -> Confo
 
     from fivespot.runtime.client import connect  # noqa: PLC0415
     from fivespot.runtime.clock import SystemClock, ThreadOffload, system_random  # noqa: PLC0415
-    from fivespot.runtime.telemetry import configure  # noqa: PLC0415
+    from fivespot.runtime.telemetry import configure_logging  # noqa: PLC0415
     from fivespot.testing.conformance import MANAGER, Timing, check_provider, with_provider  # noqa: PLC0415
 
-    configure("text", 0)
+    configure_logging("text", 0)
     # A provider in this process logs every verdict.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     subject = _subject(given)

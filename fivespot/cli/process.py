@@ -26,7 +26,7 @@ from fivespot.runtime.manager import (
 )
 from fivespot.runtime.manager import assemble as manager_on
 from fivespot.runtime.manager.entrypoint import stop_on_signals
-from fivespot.runtime.telemetry import NULL_TRACER, Tracer, configure, tracer_from
+from fivespot.runtime.telemetry import NULL_TRACER, Tracer, configure_logging, tracer_from
 from fivespot.schedule.zones import TZDATA_RELEASE
 
 from .main import complain
@@ -47,7 +47,7 @@ def run_process(options: ManagerOptions) -> None:
 
     :raises FivespotError: the error, as one line.
     """
-    configure(options.log_format, options.verbose)
+    configure_logging(options.log_format, options.verbose)
     with asyncio.Runner(loop_factory=_loop_factory(options.event_loop)) as runner:
         try:
             runner.run(_main(options))

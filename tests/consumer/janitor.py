@@ -9,9 +9,6 @@ from typing import assert_type
 
 from fivespot.runtime import (
     DONE,
-    EVERYTHING,
-    FULL,
-    Backoff,
     Cache,
     Change,
     ChangeType,
@@ -19,41 +16,29 @@ from fivespot.runtime import (
     Clock,
     Connection,
     Controller,
-    ControllerFactory,
     ElectionSettings,
-    ElectionTimings,
     EventRecorder,
-    Exists,
     GroupKind,
     Head,
-    In,
     Informer,
     InformerSource,
     Key,
     KindAbsent,
-    KindState,
     KindUnknown,
-    Limits,
     Manager,
     ManagerContext,
     ManagerSettings,
     Metrics,
     NotFoundError,
     Object,
-    Predicate,
     Projection,
     Reconciler,
-    Request,
     Resource,
-    Response,
     Result,
-    RetryPolicy,
     Selector,
     ServingSettings,
     SystemClock,
-    ThreadOffload,
     Transport,
-    WorkQueue,
     all_of,
     by_label,
     configure_logging,
@@ -63,9 +48,14 @@ from fivespot.runtime import (
     open_manager,
     owner_of,
     run,
-    system_random,
 )
-from fivespot.runtime.client import ByteStream
+from fivespot.runtime.backoff import Backoff
+from fivespot.runtime.client import ByteStream, Limits, Request, Response, RetryPolicy
+from fivespot.runtime.clock import ThreadOffload, system_random
+from fivespot.runtime.manager import ControllerFactory, ElectionTimings
+from fivespot.runtime.objects import EVERYTHING, FULL, Exists, In, KindState
+from fivespot.runtime.reconcile import Predicate
+from fivespot.runtime.workqueue import WorkQueue
 
 PODS = Resource("", "v1", "pods", "Pod")
 JOBS = GroupKind("batch", "Job")

@@ -13,7 +13,8 @@ import pytest
 
 from controlplane import Api, ControlPlane
 from fivespot.providers.registry import shipped_provider
-from fivespot.runtime import ConfigError, Connection, SystemClock, ThreadOffload, connect, system_random
+from fivespot.runtime import ConfigError, Connection, SystemClock, connect
+from fivespot.runtime.clock import ThreadOffload, system_random
 from fivespot.testing.conformance import (
     MANAGER,
     RULES,

@@ -14,8 +14,9 @@ from fivespot.api import names
 from fivespot.controllers import scheduledmachine as machine_controller
 from fivespot.providers.registry import shipped_providers
 from fivespot.providers.sdk import build_controller
-from fivespot.runtime import ElectionSettings, ElectionTimings, Key, ManagerSettings, Object, Resource, merge_patch
+from fivespot.runtime import ElectionSettings, Key, ManagerSettings, Object, Resource, merge_patch
 from fivespot.runtime.errors import NotFoundError
+from fivespot.runtime.manager import ElectionTimings
 from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.clusterapi.core import CLUSTERS, MACHINES
 from fivespot.testing.faults import Fail, Rule

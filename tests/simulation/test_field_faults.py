@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from fivespot.runtime import ControllerSettings, Informer, Key, Resource, merge_patch
-from fivespot.runtime.manager import ManagerContext
+from fivespot.runtime import Informer, Key, Resource, merge_patch
+from fivespot.runtime.manager import ControllerSettings, ManagerContext
 from fivespot.runtime.objects import FULL, METADATA, Change, Projection
 from fivespot.runtime.reconcile import DONE, Controller, Result
 from fivespot.runtime.telemetry import ObjectRef

@@ -19,8 +19,8 @@ from fivespot.runtime import (
     Result,
     ensure_finalizer,
     merge_patch,
-    rfc3339,
 )
+from fivespot.runtime.objects import rfc3339
 from fivespot.testing.conformance import Spec
 
 from .sample_provider import Json, Toy

@@ -28,11 +28,14 @@ _forks.set_forkserver_preload(
 
 
 class Program:
-    """One Python file with its arguments, running in a process of its own; its output is in ``log``."""
+    """One Python file with its arguments, running in a process of its own; its output is in ``log``.
 
-    def __init__(self, file: Path, log: Path, *arguments: str) -> None:
+    :param kubeconfig: the value of ``KUBECONFIG``.
+    """
+
+    def __init__(self, file: Path, log: Path, *arguments: str, kubeconfig: Path) -> None:
         self.log = log
-        self._process = _forks.Process(target=_run, args=(str(file), arguments, str(log)))
+        self._process = _forks.Process(target=_run, args=(str(file), arguments, str(log), str(kubeconfig)))
         self._process.start()
 
     @property
@@ -60,7 +63,8 @@ class Program:
             self._process.join()
 
 
-def _run(file: str, arguments: tuple[str, ...], log: str) -> None:
+def _run(file: str, arguments: tuple[str, ...], log: str, kubeconfig: str) -> None:
+    os.environ["KUBECONFIG"] = kubeconfig
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, sys.stdout.fileno())
     os.dup2(output, sys.stderr.fileno())

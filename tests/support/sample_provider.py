@@ -26,9 +26,9 @@ from fivespot.runtime import (
     merge_diff,
     merge_patch,
     open_manager,
-    rfc3339,
     set_conditions,
 )
+from fivespot.runtime.objects import rfc3339
 from fivespot.testing.conformance import Spec, Subject
 
 __all__ = ["GROUP", "FollowingToy", "Running", "Toy", "following_subject", "toy_subject"]

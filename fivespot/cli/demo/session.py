@@ -22,7 +22,7 @@ from fivespot.runtime.clock import SystemClock
 from fivespot.runtime.errors import ApiError, ConfigError
 from fivespot.runtime.manager.entrypoint import stop_on_signals
 from fivespot.runtime.objects import merge_patch
-from fivespot.runtime.telemetry import configure
+from fivespot.runtime.telemetry import configure_logging
 from fivespot.schedule import Zone, load_zone
 from fivespot.testing.cluster import EmbeddedCluster, RunningManager
 from fivespot.testing.system import EmbeddedSystem
@@ -242,5 +242,5 @@ def _logs(path: Path | None) -> Iterator[None]:
     except OSError as error:
         raise ConfigError(f"--log {path}: {error.strerror or error}") from error
     with stream:
-        configure("text", stream=stream)
+        configure_logging("text", stream=stream)
         yield

@@ -34,10 +34,10 @@ def why(
     from fivespot.cli.options import api_version  # noqa: PLC0415 - the help must not import the runtime
     from fivespot.cli.why.ask import ask  # noqa: PLC0415
     from fivespot.cli.why.render import render, to_json  # noqa: PLC0415
-    from fivespot.runtime.telemetry import configure  # noqa: PLC0415
+    from fivespot.runtime.telemetry import configure_logging  # noqa: PLC0415
 
     # Whatever is logged goes to standard error, as text.
-    configure("text")
+    configure_logging("text")
     found = asyncio.run(ask(machine, kubeconfig, context, api_version(capi_machine_api_version)))
     if output == "json":
         click.echo(json.dumps(to_json(found), indent=2, ensure_ascii=False))

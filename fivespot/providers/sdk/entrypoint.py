@@ -17,7 +17,8 @@ from .controller import build_controller
 from .definition import Provider
 
 if TYPE_CHECKING:
-    from fivespot.runtime import LogFormat, Manager, ManagerSettings
+    from fivespot.runtime import Manager, ManagerSettings
+    from fivespot.runtime.telemetry import LogFormat
 
 __all__ = ["run"]
 

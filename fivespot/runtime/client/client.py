@@ -258,10 +258,15 @@ class Client(Reader):
     ) -> Object:
         """Server-side apply: create the object, or set the given fields and own them as the field manager.
 
+        :param body: may leave out ``apiVersion``, ``kind`` and the name, which ``resource`` and ``key`` say.
         :param force: take over fields that other managers own.
         :raises ConflictError: another manager owns a field and ``force`` is not set.
         """
-        raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        if isinstance(body, bytes):
+            raw = body
+        else:
+            head = {"apiVersion": resource.api_version, "kind": resource.kind}
+            raw = msgspec.json.encode({**head, **body, "metadata": {"name": key.name, **body.get("metadata", {})}})
         query = self._write_query(field_manager, dry_run)
         if force:
             query["force"] = "true"

@@ -17,7 +17,15 @@ from fivespot.runtime.client import WATCH_LIMITS, Client, Connection, Limits, Tr
 from fivespot.runtime.client.dry_run import DryRunTransport
 from fivespot.runtime.clock import Clock, Offload, Random, SystemClock, ThreadOffload, system_random
 from fivespot.runtime.errors import ConfigError, StopError
-from fivespot.runtime.telemetry import NULL_TRACER, EventRecorder, LogFormat, Metrics, Tracer, configure, tracer_from
+from fivespot.runtime.telemetry import (
+    NULL_TRACER,
+    EventRecorder,
+    LogFormat,
+    Metrics,
+    Tracer,
+    configure_logging,
+    tracer_from,
+)
 
 from .context import ControllerSettings, ManagerContext
 from .health import Connectivity
@@ -168,7 +176,7 @@ def run(
         port is taken.
     :raises Exception: what ended something that had to run on; everything else is stopped first.
     """
-    configure(log_format, verbosity)
+    configure_logging(log_format, verbosity)
 
     async def main() -> None:
         stop = asyncio.Event()

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .logs import LogFormat, LogLimiter, configure
+from .logs import LogFormat, LogLimiter, configure_logging
 from .tracing import NULL_TRACER, Span, Tracer, tracer_from
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ __all__ = [
     "Reading",
     "Span",
     "Tracer",
-    "configure",
+    "configure_logging",
     "tracer_from",
 ]
 

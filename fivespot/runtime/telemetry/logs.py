@@ -20,7 +20,11 @@ import structlog
 from fivespot.runtime.clock import SystemClock
 from fivespot.runtime.objects import rfc3339_micro
 
-__all__ = ["LogFormat", "LogLimiter", "configure"]
+__all__ = [
+    "LogFormat",
+    "LogLimiter",
+    "configure_logging",
+]
 
 LogFormat = Literal["json", "text"]
 
@@ -38,7 +42,7 @@ _PLAIN = re.compile(r"[^\s\"=\x00-\x1f\x7f]+")
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
-def configure(
+def configure_logging(
     format: LogFormat = "json",
     verbosity: int = 0,
     *,

@@ -12,18 +12,11 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from fivespot.apiserver import ApiRequest, ApiResponse, ApiServer
-from fivespot.runtime import (
-    Client,
-    ControllerFactory,
-    Key,
-    Manager,
-    ManagerSettings,
-    Resource,
-)
+from fivespot.runtime import Client, Key, Manager, ManagerSettings, Resource
 from fivespot.runtime.cache import ReflectorSettings
 from fivespot.runtime.client import WATCH_LIMITS, Connection
 from fivespot.runtime.clock import Clock, InlineOffload, LoopClock, Random, system_random
-from fivespot.runtime.manager import ControllerSettings, assemble
+from fivespot.runtime.manager import ControllerFactory, ControllerSettings, assemble
 from fivespot.runtime.objects import CRDS
 from fivespot.testing.faults import Faults
 

@@ -17,7 +17,6 @@ from fivespot.runtime import (
     Controller,
     Informer,
     Key,
-    KindSource,
     ManagerContext,
     Object,
     Resource,
@@ -32,6 +31,7 @@ from fivespot.runtime import (
     remove_finalizer,
 )
 from fivespot.runtime.objects import owner_reference
+from fivespot.runtime.reconcile import KindSource
 
 from .kinds import BootstrapScript, Contract, KindFamily, LifeScript, MachineScript
 from .lifecycle import (

@@ -6,7 +6,8 @@ from typing import Final
 
 import msgspec
 
-from fivespot.runtime import GroupKind, Head, Key, Object, OwnerReference, group_of
+from fivespot.runtime import GroupKind, Head, Key, Object, OwnerReference
+from fivespot.runtime.objects import group_of
 
 from .kinds import CORE_GROUP
 

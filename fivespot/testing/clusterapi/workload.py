@@ -27,10 +27,9 @@ from fivespot.runtime import (
     Result,
     Selector,
     merge_patch,
-    rfc3339,
     set_conditions,
 )
-from fivespot.runtime.objects import Exists
+from fivespot.runtime.objects import Exists, rfc3339
 
 from .kinds import NodeScript
 from .lifecycle import Waits

@@ -106,7 +106,7 @@ def test_a_configuration_error_is_one_line_and_exit_code_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["fivespot", "manager", *arguments])
-    monkeypatch.setattr("fivespot.cli.process.configure", lambda *_: None)
+    monkeypatch.setattr("fivespot.cli.process.configure_logging", lambda *_: None)
     with pytest.raises(SystemExit) as stop:
         main()
     assert stop.value.code == 2

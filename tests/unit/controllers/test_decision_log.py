@@ -27,7 +27,7 @@ from fivespot.runtime.manager.debug import PlanBook
 from fivespot.runtime.objects import Key, Object
 from fivespot.runtime.reconcile import Controller, Result
 from fivespot.runtime.reconcile import controller as running
-from fivespot.runtime.telemetry import LogFormat, Metrics, configure
+from fivespot.runtime.telemetry import LogFormat, Metrics, configure_logging
 from unit.controllers.build import DOWN, NAME, NAMESPACE, UID, UP, ready_machine, snapshot
 from unit.controllers.build import stored_status as remembered
 
@@ -93,7 +93,7 @@ async def lines_of(
 ) -> list[str]:
     """What a controller logs that runs once for each snapshot; its own start left out."""
     stream = io.BytesIO()
-    configure(format, stream=stream, now=lambda: NOW)
+    configure_logging(format, stream=stream, now=lambda: NOW)
     for module in (status_writer, running):
         # A logger that was used keeps the configuration that it had then.
         setattr(module, "_log", structlog.get_logger("fivespot.test"))  # noqa: B010 - mypy knows no private name here

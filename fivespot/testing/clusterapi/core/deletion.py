@@ -10,19 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from fivespot.runtime import (
-    ApiError,
-    Client,
-    Informer,
-    InvalidError,
-    Key,
-    MethodNotAllowedError,
-    NotFoundError,
-    NotServedError,
-    Object,
-    ThrottledError,
-    merge_patch,
-)
+from fivespot.runtime import ApiError, Client, Informer, InvalidError, Key, NotFoundError, Object, merge_patch
+from fivespot.runtime.errors import MethodNotAllowedError, NotServedError, ThrottledError
 from fivespot.runtime.objects import parse_rfc3339, rfc3339
 from fivespot.testing.clusterapi.workload import NODES, PODS
 

@@ -13,12 +13,12 @@ from fivespot.runtime import (
     Informer,
     InformerSource,
     Key,
-    KindState,
     ManagerContext,
     Object,
     Resource,
     merge_patch,
 )
+from fivespot.runtime.objects import KindState
 from fivespot.testing.clusterapi.kinds import CORE_GROUP
 from fivespot.testing.clusterapi.views import CLUSTER_LABEL
 

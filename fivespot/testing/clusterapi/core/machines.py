@@ -13,7 +13,6 @@ from fivespot.runtime import (
     Head,
     Informer,
     Key,
-    KindSource,
     ManagerContext,
     NotFoundError,
     Object,
@@ -26,6 +25,7 @@ from fivespot.runtime import (
     remove_finalizer,
 )
 from fivespot.runtime.objects import owner_reference
+from fivespot.runtime.reconcile import KindSource
 from fivespot.testing.clusterapi.kinds import CORE_GROUP
 from fivespot.testing.clusterapi.lifecycle import Waits
 from fivespot.testing.clusterapi.views import CLUSTER_KIND, CLUSTER_LABEL, MACHINE_KIND, PAUSED_ANNOTATION

@@ -14,7 +14,14 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fivespot.runtime.telemetry.logs import LogFormat, LogLimiter, configure, hide_credentials, render_json, render_text
+from fivespot.runtime.telemetry.logs import (
+    LogFormat,
+    LogLimiter,
+    configure_logging,
+    hide_credentials,
+    render_json,
+    render_text,
+)
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 
@@ -32,7 +39,7 @@ def _put_back() -> Iterator[None]:
 
 def start(format: LogFormat = "json", verbosity: int = 0) -> io.BytesIO:
     stream = io.BytesIO()
-    configure(format, verbosity, stream=stream, now=lambda: AT)
+    configure_logging(format, verbosity, stream=stream, now=lambda: AT)
     return stream
 
 
