@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Sequence
+from email.utils import format_datetime
 from types import TracebackType
 from typing import Final, Self
 
@@ -86,7 +87,7 @@ class HttpListener:
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         body = await _read(request)
         if body is None:
-            return _whole(too_large(BODY_LIMIT).response())
+            return _whole(too_large(BODY_LIMIT).response(), self._date())
         path, _, query = request.raw_path.partition("?")
         headers = {name.lower(): value for name, value in request.headers.items()}
         try:
@@ -96,8 +97,12 @@ class HttpListener:
             _abort(request)
             return web.Response()
         if isinstance(response.body, bytes):
-            return _whole(response)
-        return await _streamed(request, response, response.body)
+            return _whole(response, self._date())
+        return await _streamed(request, response, response.body, self._date())
+
+    def _date(self) -> str:
+        """The Date header, by the cluster's clock: clients compute instants for controllers from it."""
+        return format_datetime(self._server.cluster.clock.now(), usegmt=True)
 
     def _in_our_time(self, query: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
         if self._speed == 1:
@@ -135,14 +140,15 @@ def _abort(request: web.BaseRequest) -> None:
         request.transport.abort()
 
 
-def _whole(response: ApiResponse) -> web.Response:
+def _whole(response: ApiResponse, date: str) -> web.Response:
     assert isinstance(response.body, bytes)
     answer = web.Response(status=response.status, body=response.body)
-    _headers(answer, response)
+    _headers(answer, response, date)
     return answer
 
 
-def _headers(answer: web.StreamResponse, response: ApiResponse) -> None:
+def _headers(answer: web.StreamResponse, response: ApiResponse, date: str) -> None:
+    answer.headers["Date"] = date
     for name, value in response.headers:
         if name.lower() == "content-type":
             answer.headers[name] = value
@@ -150,9 +156,9 @@ def _headers(answer: web.StreamResponse, response: ApiResponse) -> None:
             answer.headers.add(name, value)
 
 
-async def _streamed(request: web.BaseRequest, response: ApiResponse, stream: Stream) -> web.StreamResponse:
+async def _streamed(request: web.BaseRequest, response: ApiResponse, stream: Stream, date: str) -> web.StreamResponse:
     answer = web.StreamResponse(status=response.status)
-    _headers(answer, response)
+    _headers(answer, response, date)
     answer.enable_chunked_encoding()
     try:
         await answer.prepare(request)

@@ -22,6 +22,7 @@ _COMMANDS = {
     "manager": ("fivespot.cli.manager:manager", "Run controllers against a cluster."),
     "crds": ("fivespot.cli.crds.command:crds", "Write the CustomResourceDefinitions."),
     "timeline": ("fivespot.cli.timeline.command:timeline", "Show when a schedule is active, without a cluster."),
+    "override": ("fivespot.cli.override.command:override", "Switch a schedule on or off by hand, for a time."),
     "why": ("fivespot.cli.why.command:why", "Explain one machine: what is wanted, why, and what comes next."),
     "conformance": ("fivespot.cli.conformance:conformance", "Check a schedule provider against the contract."),
     "new-provider": ("fivespot.cli.new_provider.command:new_provider", "Create a project for a new schedule provider."),

@@ -98,9 +98,10 @@ def documents() -> Iterator[tuple[Block, dict[str, Any]]]:
 
 
 def _flags(command: click.Command) -> set[str]:
-    """Flags as the help shows them."""
-    shown = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
-    return {flag for parameter in shown for flag in (*parameter.opts, *parameter.secondary_opts)} | {"--help", "-h"}
+    """Flags as the help shows them, those of subcommands included."""
+    commands = [command, *(command.commands.values() if isinstance(command, click.Group) else ())]
+    shown = [each for one in commands for each in one.params if not getattr(each, "hidden", False)]
+    return {flag for each in shown for flag in (*each.opts, *each.secondary_opts)} | {"--help", "-h"}
 
 
 def _commands() -> dict[str, click.Command]:

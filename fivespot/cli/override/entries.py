@@ -1,0 +1,103 @@
+"""Entries of ``spec.overrides`` on the API server: written by server-side apply, one field manager for each name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from fivespot.providers.sdk import Override
+from fivespot.runtime.client import Client
+from fivespot.runtime.errors import BadRequestError, ConfigError, ConflictError, InvalidError
+from fivespot.runtime.objects import Object, json_patch, rfc3339
+
+from .schedule import Schedule
+
+__all__ = ["FIELD_MANAGER", "apply_entry", "client_side_owner", "entry_of", "owners", "remove_entries"]
+
+FIELD_MANAGER: Final = "fivespot-override"
+"""Prefix of the field managers; the name of the entry follows, so that no apply removes an entry of another name."""
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_ITEM_KEY: Final = "k:"
+
+
+def entry_of(override: Override) -> dict[str, Any]:
+    """The entry of ``spec.overrides`` for an override."""
+    until = rfc3339(override.until) if isinstance(override.until, datetime) else override.until
+    return {
+        "name": override.name,
+        "active": override.active,
+        **({"from": rfc3339(override.begin)} if override.begin is not None else {}),
+        "until": until,
+        **({"reason": override.reason} if override.reason else {}),
+    }
+
+
+async def apply_entry(client: Client, schedule: Schedule, override: Override, *, dry_run: bool = False) -> None:
+    """Add the entry, or replace the one of its name, and leave all others as they are.
+
+    :raises ConfigError: the kind takes no overrides, the entry is invalid, or another field manager owns it.
+    """
+    resource, key = schedule.resource, schedule.key
+    body = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        # The uid keeps the apply from creating a schedule that was deleted meanwhile.
+        "metadata": {"name": key.name, "namespace": key.namespace, "uid": schedule.uid},
+        "spec": {"overrides": [entry_of(override)]},
+    }
+    try:
+        await client.apply(resource, key, body, field_manager=f"{FIELD_MANAGER}-{override.name}", dry_run=dry_run)
+    except ConflictError as error:
+        owner = ", ".join(owners(schedule.body).get(override.name, ())) or "another field manager"
+        raise ConfigError(
+            f"override {override.name} of {schedule.label} is managed by {owner}; choose another --name "
+            f"({error.message})"
+        ) from error
+    except (InvalidError, BadRequestError) as error:
+        if ".spec.overrides: field not declared in schema" in error.message:
+            raise ConfigError(f"{resource.kind} takes no overrides") from error
+        raise ConfigError(f"{schedule.label}: {error.message}") from error
+
+
+async def remove_entries(client: Client, schedule: Schedule, names: Collection[str]) -> Object:
+    """Remove entries by name, whoever owns them; all others stay.
+
+    :raises ConfigError: the schedule was changed meanwhile.
+    """
+    operations: list[Mapping[str, Any]] = [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": schedule.version}
+    ]
+    entries = schedule.spec.get("overrides") or []
+    indices = [i for i, entry in enumerate(entries) if isinstance(entry, dict) and entry.get("name") in names]
+    if len(indices) == len(entries):
+        operations.append({"op": "remove", "path": "/spec/overrides"})
+    else:
+        operations += [{"op": "remove", "path": f"/spec/overrides/{index}"} for index in reversed(indices)]
+    try:
+        return await client.patch(schedule.resource, schedule.key, json_patch(operations), field_manager=FIELD_MANAGER)
+    except (ConflictError, InvalidError) as error:
+        raise ConfigError(f"{schedule.label} was changed meanwhile, nothing was removed: {error.message}") from error
+
+
+def owners(body: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Field managers of each entry of ``spec.overrides``, by the entry's name, from ``managedFields``."""
+    found: dict[str, set[str]] = {}
+    for managed in body["metadata"].get("managedFields") or ():
+        fields = ((managed.get("fieldsV1") or {}).get("f:spec") or {}).get("f:overrides") or {}
+        for item in fields:
+            if item.startswith(_ITEM_KEY):
+                name = json.loads(item.removeprefix(_ITEM_KEY)).get("name")
+                found.setdefault(str(name), set()).add(str(managed.get("manager", "")))
+    return {name: tuple(sorted(managers)) for name, managers in found.items()}
+
+
+def client_side_owner(body: Mapping[str, Any]) -> bool:
+    """Whether a manifest with ``spec.overrides`` is applied on the client's side, which replaces the whole list."""
+    try:
+        manifest = json.loads((body["metadata"].get("annotations") or {}).get(_LAST_APPLIED) or "{}")
+    except ValueError:
+        return False
+    spec = manifest.get("spec") if isinstance(manifest, dict) else None
+    return isinstance(spec, dict) and "overrides" in spec
