@@ -108,7 +108,7 @@ INDEX: dict[str, Row] = {
         "kube-rs#1576 / #1577",
         (
             "tests/simulation/test_field_faults.py::test_a_machine_that_went_while_nobody_looked_is_not_waited_for",
-            "tests/unit/runtime/client/test_client.py::test_deleting_what_is_gone_is_no_error_but_an_unserved_resource_is",
+            "tests/unit/runtime/client/test_client.py::test_deleting_a_missing_object_succeeds_and_an_unserved_resource_is_an_error",
         ),
     ),
     "P-W 17": Row(

@@ -20,6 +20,8 @@ import httptools
 
 from fivespot.runtime.errors import BrokenStreamError, ConnectError, DeadlineError, TransportError
 
+from .tls_layers import TlsLayers
+
 __all__ = ["BODY_LIMIT", "Http1Connection", "ReceiveBuffer"]
 
 HEAD_LIMIT: Final = 1024 * 1024
@@ -29,8 +31,8 @@ BODY_LIMIT: Final = 1024 * 1024 * 1024
 _RECEIVE_BYTES: Final = 256 * 1024
 _PAUSE_BYTES: Final = 512 * 1024
 """Undelivered bytes of a streamed response at which the connection stops reading."""
-_UNIT: Final = 64 * 1024
-"""Bytes decrypted at once; a TLS record holds 16 KiB."""
+_SHORT: Final = 64 * 1024
+"""Bytes of a body that is joined to its head, so that both leave in one write."""
 
 
 class ReceiveBuffer:
@@ -40,17 +42,6 @@ class ReceiveBuffer:
 
     def __init__(self) -> None:
         self.view = memoryview(bytearray(_RECEIVE_BYTES))
-
-
-class _Tls:
-    """One layer of TLS between memory buffers."""
-
-    __slots__ = ("ciphertext", "object", "outgoing")
-
-    def __init__(self, context: ssl.SSLContext, server_name: str) -> None:
-        self.ciphertext = ssl.MemoryBIO()
-        self.outgoing = ssl.MemoryBIO()
-        self.object = context.wrap_bio(self.ciphertext, self.outgoing, server_hostname=server_name)
 
 
 class Http1Connection(asyncio.BufferedProtocol):
@@ -72,7 +63,7 @@ class Http1Connection(asyncio.BufferedProtocol):
         self._buffer = buffer.view
         self._on_lost = on_lost
         self._now = clock
-        self._layers: list[_Tls] = []
+        self._tls = TlsLayers()
         self._transport: asyncio.Transport | None = None
         self._parser: Any = httptools.HttpResponseParser(self)
         self._closed = False
@@ -126,7 +117,7 @@ class Http1Connection(asyncio.BufferedProtocol):
 
         :raises ConnectError: the handshake failed; says why.
         """
-        self._layers.append(_Tls(context, server_name))
+        self._tls.add(context, server_name)
         self._handshake = asyncio.get_running_loop().create_future()
         try:
             self._shake_hands()
@@ -154,13 +145,9 @@ class Http1Connection(asyncio.BufferedProtocol):
         if self._transport is None or self._closed:
             return
         self._closed = True
-        try:
-            for level in range(len(self._layers) - 1, -1, -1):
-                with contextlib.suppress(ssl.SSLWantReadError):
-                    self._layers[level].object.unwrap()
-                self._flush(level)
-        except ssl.SSLError:
-            pass
+        if self._tls:
+            self._tls.close()
+            self._flush()
         if self._transport is not None:
             self._transport.close()
 
@@ -185,8 +172,8 @@ class Http1Connection(asyncio.BufferedProtocol):
         if self._closed or self._transport is None:
             self._fail_exchange("it was closed by the server")
             return
-        self._write(head if not body else head + body if len(body) < _UNIT else head)
-        if body and len(body) >= _UNIT:
+        self._write(head if not body else head + body if len(body) < _SHORT else head)
+        if body and len(body) >= _SHORT:
             self._write(body)
 
     async def opened(self) -> tuple[int, dict[str, str]]:
@@ -330,24 +317,16 @@ class Http1Connection(asyncio.BufferedProtocol):
     # Sending -----------------------------------------------------------------------------------------------------
 
     def _write(self, data: bytes) -> None:
-        if not self._layers:
-            assert self._transport is not None
-            self._transport.write(data)
-            return
-        top = len(self._layers) - 1
-        self._layers[top].object.write(data)
-        self._flush(top)
-
-    def _flush(self, level: int) -> None:
-        """Hand what a layer has encrypted to the layer below, and in the end to the kernel."""
-        pending = self._layers[level].outgoing
-        if not pending.pending:
-            return
-        data = pending.read()
-        if level:
-            self._layers[level - 1].object.write(data)
-            self._flush(level - 1)
+        if self._tls:
+            self._tls.send(data)
+            self._flush()
         elif self._transport is not None:
+            self._transport.write(data)
+
+    def _flush(self) -> None:
+        """Hand to the kernel what TLS has encrypted."""
+        data = self._tls.ciphertext()
+        if data and self._transport is not None:
             self._transport.write(data)
 
     # Receiving ---------------------------------------------------------------------------------------------------
@@ -358,10 +337,10 @@ class Http1Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._heard = self._now()
         data = self._buffer[:nbytes]
-        if not self._layers:
+        if not self._tls:
             self._feed(data)
             return
-        self._layers[0].ciphertext.write(data)
+        self._tls.receive(data)
         handshake = self._handshake
         if handshake is not None and not handshake.done():
             self._shake_hands()
@@ -371,73 +350,42 @@ class Http1Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         self._end_of_input = True
-        if self._layers and self._handshake is None:
-            self._layers[0].ciphertext.write_eof()
+        if self._tls and self._handshake is None:
             # A TLS stream that just stops may have been cut by somebody else.
+            self._tls.receive_eof()
             self._decrypt()
         elif self._active and self._delimited and not self._done:
             self._complete()
         return False
 
     def _shake_hands(self) -> None:
-        handshake, top = self._handshake, len(self._layers) - 1
+        handshake = self._handshake
         assert handshake is not None
         try:
-            if top:
-                self._move(top)
-            self._layers[top].object.do_handshake()
-        except ssl.SSLWantReadError:
-            self._flush(top)
-            return
+            complete = self._tls.shake_hands()
         except (ssl.SSLError, ValueError) as error:
-            self._flush(top)
-            reason = getattr(error, "verify_message", "") or str(error)
-            if isinstance(error, ssl.SSLCertVerificationError):
-                reason = str(error)
-            failure = ConnectError(f"cannot reach {self._server}: {reason}")
+            self._flush()
+            failure = ConnectError(f"cannot reach {self._server}: {error}")
             failure.__cause__ = error
             self._fail(failure)
             return
-        self._flush(top)
-        handshake.set_result(None)
-
-    def _move(self, top: int) -> bool:
-        """Decrypt the layers below ``top`` into it; whether they came to a proper end."""
-        for level in range(top):
-            while True:
-                try:
-                    data = self._layers[level].object.read(_UNIT)
-                except ssl.SSLWantReadError:
-                    break
-                if not data:
-                    return True
-                self._layers[level + 1].ciphertext.write(data)
-        return False
+        self._flush()
+        if complete:
+            handshake.set_result(None)
 
     def _decrypt(self) -> None:
-        top = len(self._layers) - 1
-        ended = False
         try:
-            if top:
-                ended = self._move(top)
-            read = self._layers[top].object.read
-            while self._parser is not None and not self._closed:
-                data = read(_UNIT)
-                if not data:
-                    ended = True
-                    break
+            for data in self._tls.plaintext():
+                if self._parser is None or self._closed:
+                    return
                 self._feed(data)
-        except ssl.SSLWantReadError:
-            pass
-        except ssl.SSLZeroReturnError:
-            ended = True
         except ssl.SSLError as error:
-            self._fail_exchange(error.reason or str(error))
+            cut = isinstance(error, ssl.SSLEOFError)
+            self._fail_exchange("the server closed the connection" if cut else error.reason or str(error))
             self.abort()
             return
-        for level in range(top, -1, -1):
-            self._flush(level)
-        if ended:
+        self._flush()
+        if self._tls.ended:
             self._end_of_input = True
             if self._active and self._delimited and not self._done:
                 self._complete()
