@@ -14,7 +14,7 @@ from controlplane import Api, ControlPlane
 from fivespot.runtime.cache import Cache
 from fivespot.runtime.client import Client, connect
 from fivespot.runtime.clock import SystemClock, ThreadOffload
-from fivespot.runtime.errors import ConflictError, InvalidError, NotFoundError
+from fivespot.runtime.errors import InvalidError, NotFoundError, StaleReadError
 from fivespot.runtime.objects import CRDS, METADATA, GroupKind, Key, Resource, Selector
 from fivespot.runtime.reconcile import (
     DONE,
@@ -64,7 +64,7 @@ async def test_finalizers_come_and_go_without_losing_those_of_others(client: Cli
     created = await client.create(CONFIG_MAPS, config_map("a", namespace, finalizers=[THEIRS]))
     ours = await ensure_finalizer(client, CONFIG_MAPS, created, OURS)
     assert ours.head.finalizers == (THEIRS, OURS)
-    with pytest.raises(ConflictError):
+    with pytest.raises(StaleReadError):
         await ensure_finalizer(client, CONFIG_MAPS, created, OURS)
     with pytest.raises(InvalidError) as caught:
         await ensure_finalizer(client, CONFIG_MAPS, ours, "not a finalizer")
@@ -87,7 +87,7 @@ async def test_a_finalizer_is_not_taken_from_another_object_of_the_name(client: 
     await client.delete(CONFIG_MAPS, first.key, uid=first.head.uid)
     await remove_finalizer(client, CONFIG_MAPS, await client.get(CONFIG_MAPS, first.key), OURS)
     second = await client.create(CONFIG_MAPS, config_map("a", namespace, finalizers=[OURS]))
-    with pytest.raises(ConflictError):
+    with pytest.raises(StaleReadError):
         await remove_finalizer(client, CONFIG_MAPS, first, OURS)
     assert (await client.get(CONFIG_MAPS, first.key)).head.finalizers == (OURS,)
     await remove_finalizer(client, CONFIG_MAPS, second, OURS)

@@ -17,7 +17,7 @@ import msgspec
 import support.manager
 from fivespot.cli.manager import manager as command
 from fivespot.cli.options import ManagerOptions
-from fivespot.cli.process import assemble
+from fivespot.cli.process import assemble, machine_settings
 from fivespot.controllers import scheduledmachine
 from fivespot.controllers.scheduledmachine import Timings
 from fivespot.runtime.clock import Clock, InlineOffload, SystemClock
@@ -139,7 +139,7 @@ class EmbeddedManager:
             offload=InlineOffload(),
         )
         if others != self._options.controllers:
-            manager.add(partial(scheduledmachine.build, timings=timings))
+            manager.add(partial(scheduledmachine.build, timings=timings, settings=machine_settings(self._options)))
         # No ports: nobody could ask while the test's own thread waits for the answer. And the collector is the test's.
         manager.serving = None
         manager.settings = replace(manager.settings, tune_collector=False, look_interval=LOOK_SECONDS)
