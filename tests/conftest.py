@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -106,10 +107,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         begin_run()
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Says where the logs of the servers are when a test failed."""
-    if not _is_worker(config) and not config.option.collectonly and log_folder().is_dir():
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name the logs of servers after a failure, and tests that were left out, for the end of ``./dev test`` as well."""
+    if _is_worker(config) or config.option.collectonly:
+        return
+    if log_folder().is_dir():
         terminalreporter.write_line(f"logs of the control plane: {log_folder().relative_to(REPOSITORY)}")
+    skipped: list[pytest.TestReport] = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple))
+    if summary := os.environ.get("FIVESPOT_TEST_SUMMARY"):
+        with Path(summary).open("a") as file:
+            file.writelines(f"left out: {count} tests: {reason}\n" for reason, count in sorted(reasons.items()))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -82,3 +83,7 @@ class ContractMarks:
 def contract_ids(item: pytest.Item) -> frozenset[str]:
     """Return the rules that a test proves, by the markers on it, its class and its module."""
     return frozenset(row for mark in item.iter_markers("contract") for row in mark.args)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{planned_summary(contract_rows())}\n")

@@ -1,0 +1,1 @@
+"""Checks that take longer than ``./dev test`` may, and pages with their results (``./dev prove``)."""

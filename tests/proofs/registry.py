@@ -1,0 +1,125 @@
+"""The proofs that exist."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from itertools import count
+from multiprocessing import get_context
+from random import Random
+from typing import TypeVar
+
+import pytest
+
+from simulation.mutants import MUTANTS
+from simulation.runner import DayResult, run_day, start_worker
+
+from .proof import REPOSITORY, Budget, Proof, Result
+
+__all__ = ["PROOFS"]
+
+T = TypeVar("T")
+
+_DAY_LIMIT = 120.0
+"""Seconds of real time for one random day."""
+_COMPARISONS_PER_SECOND = 0.5
+
+
+def simulation(budget: Budget) -> Result:
+    """Run random days from the seed on."""
+    results = list(_parallel(budget, ((seed, 0) for seed in count(budget.seed)), _day))
+    failed = [day for day in results if day.failure]
+    failures = [f"seed {day.seed}: {day.failure} (`./dev simulate --replay {day.seed}`)" for day in failed]
+    last = max((day.seed for day in results), default=budget.seed)
+    return Result([("Days", f"{len(results)}, seeds {budget.seed} to {last}")], failures)
+
+
+def mutants(budget: Budget) -> Result:
+    """Run every mutant on random days; a mutant that no day detects is a failure."""
+    seeds = count(budget.seed)
+    cases = ((seed, number) for seed in seeds for number in range(len(MUTANTS)))
+    tried: Counter[str] = Counter()
+    detected: Counter[str] = Counter()
+    for name, found in _parallel(budget, cases, _mutant):
+        tried[name] += 1
+        detected[name] += found
+    facts = [
+        (f"`{mutant.__name__}`", f"{detected[mutant.__name__]} of {tried[mutant.__name__]} days detect it")
+        for mutant, _, _ in MUTANTS
+    ]
+    return Result(facts, [f"`{name}` was never detected" for name in tried if not detected[name]])
+
+
+def order(budget: Budget) -> Result:
+    """Run the tests without a server in random orders."""
+    rng, end = Random(budget.seed), time.monotonic() + budget.seconds
+    seeds: list[int] = []
+    failures = []
+    while not seeds or time.monotonic() < end:
+        seeds.append(rng.randrange(10**6))
+        arguments = ["tests/unit", "tests/simulation", f"--order-seed={seeds[-1]}", "-n", str(budget.jobs)]
+        failures += [f"{failed} (`--order-seed {seeds[-1]}`)" for failed in _pytest(arguments)]
+    return Result([("Orders", f"{len(seeds)}, seeds {', '.join(map(str, seeds))}")], failures)
+
+
+def comparison(budget: Budget) -> Result:
+    """Compare the embedded and the real API server on random operations."""
+    examples = max(20, int(budget.seconds * _COMPARISONS_PER_SECOND))
+    arguments = ["tests/apiserver/test_comparison.py", f"--hypothesis-seed={budget.seed}", "--timeout=0"]
+    failures = _pytest(arguments, FIVESPOT_COMPARISONS=str(examples))
+    return Result([("Sequences of operations", f"{examples} for each test")], failures)
+
+
+PROOFS = (
+    Proof(
+        "simulation",
+        "No random day (faults of the server, killed managers, edits by users) violates an invariant of the contract.",
+        simulation,
+        600.0,
+    ),
+    Proof("mutants", "The simulation's checker detects deliberate mistakes in the product.", mutants, 1200.0),
+    Proof("order", "No test depends on the order in which tests run.", order, 300.0),
+    Proof("comparison", "The embedded API server answers random operations as the real one does.", comparison, 300.0),
+)
+
+
+def _day(seed: int, _: int) -> DayResult:
+    return run_day(seed, _DAY_LIMIT)
+
+
+def _mutant(seed: int, number: int) -> tuple[str, bool]:
+    mutant, invariant, _ = MUTANTS[number]
+    with pytest.MonkeyPatch.context() as patch:
+        mutant(patch)
+        return mutant.__name__, invariant.value in run_day(seed, _DAY_LIMIT).failure
+
+
+def _parallel(budget: Budget, cases: Iterator[tuple[int, int]], work: Callable[[int, int], T]) -> Iterator[T]:
+    """Yield the results of as many cases as the budget allows."""
+    end = time.monotonic() + budget.seconds
+    context = get_context("spawn")
+    with ProcessPoolExecutor(budget.jobs, mp_context=context, initializer=start_worker) as pool:
+        under_way: set[Future[T]] = {pool.submit(work, *next(cases)) for _ in range(2 * budget.jobs)}
+        while under_way:
+            done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+            for future in done:
+                if time.monotonic() < end:
+                    under_way.add(pool.submit(work, *next(cases)))
+                yield future.result()
+
+
+def _pytest(arguments: Sequence[str], **environment: str) -> list[str]:
+    """Run tests and return the failed ones."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    failed = [line.partition(" - ")[0] for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if done.returncode and not failed:
+        failed = [f"pytest ended with code {done.returncode}: {' '.join(done.stdout.split()[-20:])}"]
+    return failed
