@@ -13,6 +13,7 @@ import json
 import resource
 import subprocess
 import sys
+import threading
 import time
 from datetime import datetime
 
@@ -69,7 +70,7 @@ async def measure(case: str, url: str, count: int) -> Row:
     """One case, in this process."""
     clock, rng = SystemClock(), system_random(1)
 
-    def load(now: datetime) -> Access:
+    def load(now: datetime, interrupt: threading.Event) -> Access:
         return Access(url)
 
     transport = HttpTransport(Credentials(load, clock=clock, offload=InlineOffload()), user_agent="bench")

@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from datetime import datetime
@@ -83,7 +84,7 @@ def _wait_until_quiet(log: Path, count: int) -> None:
 async def held(url: str) -> float:
     """MiB that this process grows by when it holds the bytes of all objects."""
 
-    def load(now: datetime) -> Access:
+    def load(now: datetime, interrupt: threading.Event) -> Access:
         return Access(url)
 
     clock = SystemClock()

@@ -25,7 +25,7 @@ from fivespot.runtime.manager import (
     Manager,
 )
 from fivespot.runtime.manager import assemble as manager_on
-from fivespot.runtime.manager.entrypoint import stop_on_signals
+from fivespot.runtime.manager.entrypoint import stop_on_signals, unless_stopped
 from fivespot.runtime.telemetry import NULL_TRACER, Tracer, configure_logging, tracer_from
 from fivespot.schedule.zones import TZDATA_RELEASE
 
@@ -62,7 +62,7 @@ async def _main(options: ManagerOptions) -> None:
     stop = asyncio.Event()
     stop_on_signals(stop)
     clock, rng, offload = SystemClock(), system_random(), ThreadOffload()
-    connection = await connect(
+    connecting = connect(
         kubeconfig=options.kubeconfig,
         context=options.context,
         user_agent=f"fivespot/{__version__}",
@@ -70,12 +70,15 @@ async def _main(options: ManagerOptions) -> None:
         rng=rng,
         offload=offload,
     )
+    connection = await unless_stopped(stop, connecting)
+    if connection is None:
+        return
     try:
         tracer = tracer_from(os.environ)
         manager = assemble(options, connection, clock=clock, rng=rng, offload=offload, tracer=tracer)
         if not connection.in_cluster:
             # In a cluster the manager waits for its API server instead, and reports that in /readyz.
-            await connection.check()
+            await unless_stopped(stop, connection.check())
         _log.info(
             "starting",
             version=__version__,

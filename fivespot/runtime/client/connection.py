@@ -1,9 +1,4 @@
-"""Access by the ServiceAccount of a pod.
-
-What kubelet promises a pod is two variables and three files (Kubernetes documentation, "Accessing the Kubernetes API
-from a Pod"), so they are read here: kubernetes_asyncio's loader would import its whole generated client for it, 38 MB
-of a manager's memory.
-"""
+"""Connections to an API server: from a kubeconfig, or from the ServiceAccount of a pod."""
 
 from __future__ import annotations
 
@@ -11,16 +6,18 @@ import asyncio
 import functools
 import hashlib
 import os
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 import structlog
 
-from fivespot.runtime.clock import Clock, Offload, Random
+from fivespot.runtime.clock import Clock, Offload, Random, SystemClock, ThreadOffload
 from fivespot.runtime.errors import ConfigError, TransportError, UnauthorizedError
 
 from .auth import Access, Credentials, Load, digest_files
@@ -34,63 +31,22 @@ from .sender import succeeded
 from .tls import client_context
 from .transport import Request, Transport
 
-__all__ = ["Connection", "choose", "connect", "load_incluster"]
-
-
-def load_incluster(now: datetime, *, environ: Mapping[str, str], folder: Path) -> Access:
-    """What kubelet put into the pod. Blocking.
-
-    :raises ConfigError: a file or variable is missing or empty.
-    """
-    token, ca, namespace = folder / "token", folder / "ca.crt", folder / "namespace"
-    for path in (token, ca):
-        if not path.is_file():
-            raise ConfigError(f"in-cluster configuration: {path} does not exist")
-    files = (token, ca)
-    digest = digest_files(files)
-    try:
-        # A token file usually ends in a newline, which no header may hold.
-        secret = token.read_text().strip()
-        where = namespace.read_text().strip() if namespace.is_file() else ""
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"in-cluster configuration in {folder}: {one_line(str(error))}") from error
-    if not secret:
-        raise ConfigError(f"in-cluster configuration: {token} is empty")
-    return Access(
-        server=_server(environ),
-        authorization=f"Bearer {secret}",
-        tls=client_context(ca=ca),
-        files=files,
-        files_digest=digest,
-        tls_identity=hashlib.sha256(ca.read_bytes()).digest(),
-        namespace=where or "default",
-        source=f"ServiceAccount in {folder}",
-    )
-
-
-def _server(environ: Mapping[str, str]) -> str:
-    host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
-    if not host or not port:
-        raise ConfigError("in-cluster configuration: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be set")
-    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-
-
-_logger = structlog.get_logger(__name__)
+__all__ = ["Connection", "connect", "load_incluster", "select_source"]
 
 CHECK_SECONDS: Final = 10.0
-
-"""To wait for a server's first answer where a person waits for it."""
-
+"""Time limit of :meth:`Connection.check`, for which a person waits."""
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+_logger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A client with what else a program wants to know of where it is connected.
+    """A client and where it is connected to; an async context manager that closes it.
 
-    :param namespace: of the pod or of the kubeconfig's context; ``default`` if neither says.
+    :param namespace: of the pod or of the kubeconfig's context; ``default`` if neither gives one.
     :param in_cluster: the pod's ServiceAccount is used.
-    :param source: where server and credentials come from, in words for people.
+    :param source: origin of server and credentials, for messages.
     """
 
     client: Client
@@ -101,10 +57,10 @@ class Connection:
     source: str
 
     async def check(self, limit: float = CHECK_SECONDS) -> str:
-        """One request, for a person who waits: is the server there, and does it know us?
+        """Ask the server for its version, to report at once a server or credentials that cannot be used.
 
-        :param limit: seconds to wait.
-        :returns: what the server says of its version; "" where it tells us none, which not everybody may read.
+        :param limit: time limit in seconds.
+        :returns: the response; "" if the server refuses to tell its version, which not every user may read.
         :raises ConfigError: in one line, why the server cannot be used.
         """
         request = Request("GET", "/version", REQUEST_LIMITS, headers=json_headers(), description="GET /version")
@@ -120,8 +76,8 @@ class Connection:
         now = self.client.clock.now()
         refusal = failure(response.status, response.headers, response.body, request.description, now)
         if isinstance(refusal, UnauthorizedError):
-            said = f"{self.server} does not accept the credentials: {refusal.message}"
-            raise ConfigError(f"{self.source}: {said}") from refusal
+            reason = f"{self.server} does not accept the credentials: {refusal.message}"
+            raise ConfigError(f"{self.source}: {reason}") from refusal
         _logger.debug("the API server does not tell its version", error=str(refusal))
         return ""
 
@@ -142,34 +98,52 @@ async def connect(
     *,
     kubeconfig: str | None = None,
     context: str | None = None,
-    user_agent: str,
-    clock: Clock,
-    rng: Random,
-    offload: Offload,
+    user_agent: str | None = None,
     field_manager: str = "fivespot",
+    clock: Clock | None = None,
+    rng: Random | None = None,
+    offload: Offload | None = None,
     observe_request: Callable[[str, int], None] | None = None,
     compress: bool = False,
 ) -> Connection:
-    """A connection by, in this order: ``kubeconfig``, ``$KUBECONFIG``, the pod's ServiceAccount, ``~/.kube/config``.
+    """Connect to an API server::
 
-    Reads files and runs plugins off the loop; sends nothing to the server yet (see :meth:`Connection.check`).
+        async with await connect() as connection:
+            pods = await connection.client.list(PODS)
 
-    :param context: of the kubeconfig; one that is given rules out the pod's ServiceAccount.
-    :param compress: let the server compress large answers.
-    :raises ConfigError: in one line, which file and what is wrong with it.
+    The configuration is, in this order: ``kubeconfig``, ``$KUBECONFIG``, the pod's ServiceAccount, ``~/.kube/config``.
+
+    Reads files and runs plugins off the event loop; sends nothing to the server yet (see :meth:`Connection.check`).
+    Cancelling it kills a running plugin instead of waiting for it.
+
+    :param context: of the kubeconfig; with one, the pod's ServiceAccount is not considered.
+    :param user_agent: the default is ``fivespot/`` and the version.
+    :param clock: defaults to the system's; the same holds for ``rng`` and ``offload`` (a few threads).
+    :param compress: accept compressed responses: worth the CPU time over slow links only.
+    :raises ConfigError: in one line, which file or field cannot be used, and why.
     """
     environ = dict(os.environ)
-    load, in_cluster = choose(kubeconfig, context, environ)
-    credentials = Credentials(functools.partial(_with_proxy, load, environ), clock=clock, offload=offload)
-    access = await credentials.current()
+    clock = clock or SystemClock()
+    load, in_cluster = select_source(kubeconfig, context, environ)
+    credentials = Credentials(
+        functools.partial(_load_with_proxy, load, environ), clock=clock, offload=offload or ThreadOffload()
+    )
+    try:
+        access = await credentials.current()
+    except BaseException:
+        await credentials.close()
+        raise
     if access.anonymous:
-        _logger.warning("no credentials are configured, requests are anonymous", source=access.source)
-    transport = HttpTransport(credentials, user_agent=user_agent, compress=compress)
+        if access.server.startswith("http:"):
+            _logger.warning("no credentials are sent to a server without TLS", source=access.source)
+        else:
+            _logger.warning("no credentials are configured, requests are anonymous", source=access.source)
+    transport = HttpTransport(credentials, user_agent=user_agent or _default_user_agent(), compress=compress)
     client = Client(transport, field_manager=field_manager, clock=clock, rng=rng, observe_request=observe_request)
     return Connection(client, transport, access.namespace, in_cluster, access.server, access.source)
 
 
-def choose(
+def select_source(
     kubeconfig: str | None,
     context: str | None,
     environ: Mapping[str, str],
@@ -177,9 +151,9 @@ def choose(
     service_account: Path | None = None,
     home: Path | None = None,
 ) -> tuple[Load, bool]:
-    """What to load access from, and whether that is the pod's ServiceAccount.
+    """Choose where to load the access from; the flag says whether that is the pod's ServiceAccount.
 
-    :raises ConfigError: there is nothing.
+    :raises ConfigError: there is no configuration.
     """
     if kubeconfig:
         return _from_files([Path(kubeconfig).expanduser()], context, must_exist=True), False
@@ -189,29 +163,74 @@ def choose(
     account = service_account or SERVICE_ACCOUNT
     token = account / "token"
     if not context and environ.get("KUBERNETES_SERVICE_HOST") and token.exists():
-        return functools.partial(_load_incluster, environ, account), True
+        return functools.partial(_from_pod, environ, account), True
     usual = (home or Path.home()) / ".kube" / "config"
     if usual.exists():
         return _from_files([usual], context), False
     raise ConfigError(f"no kubeconfig: none was given, KUBECONFIG is not set, {token} and {usual} do not exist")
 
 
-def _from_files(paths: list[Path], context: str | None, *, must_exist: bool = False) -> Load:
-    return functools.partial(_load_kubeconfig, paths, context, must_exist)
+def load_incluster(now: datetime, *, environ: Mapping[str, str], folder: Path) -> Access:
+    """Load the access of a pod. Blocking.
+
+    kubelet provides two variables and three files (Kubernetes documentation, "Accessing the Kubernetes API from a
+    Pod"). They are read here because kubernetes_asyncio's loader would import its whole generated client for them.
+
+    :raises ConfigError: a file or variable is missing or empty.
+    """
+    token, ca, namespace = folder / "token", folder / "ca.crt", folder / "namespace"
+    for path in (token, ca):
+        if not path.is_file():
+            raise ConfigError(f"in-cluster configuration: {path} does not exist")
+    files = (token, ca)
+    digest = digest_files(files)
+    try:
+        # A token file usually ends in a newline, which a header cannot hold.
+        secret = token.read_text().strip()
+        where = namespace.read_text().strip() if namespace.is_file() else ""
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"in-cluster configuration in {folder}: {one_line(str(error))}") from error
+    if not secret:
+        raise ConfigError(f"in-cluster configuration: {token} is empty")
+    return Access(
+        server=_incluster_server(environ),
+        authorization=f"Bearer {secret}",
+        tls=client_context(ca=ca),
+        files=files,
+        files_digest=digest,
+        tls_identity=hashlib.sha256(ca.read_bytes()).digest(),
+        namespace=where or "default",
+        source=f"ServiceAccount in {folder}",
+    )
 
 
-def _load_kubeconfig(paths: list[Path], context: str | None, must_exist: bool, now: datetime) -> Access:
-    from .kubeconfig import load_kubeconfig  # noqa: PLC0415
+def _incluster_server(environ: Mapping[str, str]) -> str:
+    host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
+    if not host or not port:
+        raise ConfigError("in-cluster configuration: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be set")
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
-    return load_kubeconfig(now, paths=paths, context=context, must_exist=must_exist)
 
-
-def _load_incluster(environ: Mapping[str, str], folder: Path, now: datetime) -> Access:
-    from .connection import load_incluster  # noqa: PLC0415
-
+def _from_pod(environ: Mapping[str, str], folder: Path, now: datetime, interrupt: threading.Event) -> Access:
     return load_incluster(now, environ=environ, folder=folder)
 
 
-def _with_proxy(load: Load, environ: Mapping[str, str], now: datetime) -> Access:
-    access = load(now)
+def _from_files(paths: list[Path], context: str | None, *, must_exist: bool = False) -> Load:
+    def load(now: datetime, interrupt: threading.Event) -> Access:
+        from .kubeconfig import load_kubeconfig  # noqa: PLC0415 - with it come PyYAML and the loader
+
+        return load_kubeconfig(now, interrupt, paths=paths, context=context, must_exist=must_exist)
+
+    return load
+
+
+def _load_with_proxy(load: Load, environ: Mapping[str, str], now: datetime, interrupt: threading.Event) -> Access:
+    access = load(now, interrupt)
     return access if access.proxy else replace(access, proxy=proxy_from_environment(access.server, environ))
+
+
+def _default_user_agent() -> str:
+    try:
+        return f"fivespot/{version('fivespot')}"
+    except PackageNotFoundError:
+        return "fivespot"

@@ -79,6 +79,7 @@ class HttpTransport:
 
     async def close(self) -> None:
         self._closed = True
+        await self._credentials.close()
         await self._pool.close()
 
     async def _access(self) -> Access:

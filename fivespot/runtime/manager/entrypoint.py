@@ -7,8 +7,9 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, TypeVar
 
 import structlog
 
@@ -31,7 +32,9 @@ from .context import ControllerSettings, ManagerContext
 from .health import Connectivity
 from .manager import Manager, ManagerSettings
 
-__all__ = ["assemble", "open_manager", "run"]
+__all__ = ["assemble", "open_manager", "run", "stop_on_signals", "unless_stopped"]
+
+T = TypeVar("T")
 
 
 def assemble(
@@ -181,11 +184,14 @@ def run(
     async def main() -> None:
         stop = asyncio.Event()
         stop_on_signals(stop)
-        async with open_manager(
+        opening = open_manager(
             name, kubeconfig=kubeconfig, context=context, namespaces=namespaces, settings=settings, tracer=tracer
-        ) as manager:
-            setup(manager)
-            await manager.run(stop)
+        )
+        async with AsyncExitStack() as stack:
+            manager = await unless_stopped(stop, stack.enter_async_context(opening))
+            if manager is not None:
+                setup(manager)
+                await manager.run(stop)
 
     with asyncio.Runner() as runner:
         try:
@@ -202,6 +208,22 @@ def run(
 def _complain(name: str, error: Exception) -> None:
     sys.stderr.write(f"{name}: {error}\n")
     sys.stderr.flush()
+
+
+async def unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """Await ``work``, but cancel it and return None when ``stop`` is set first.
+
+    A signal while connecting ends the process at once, whatever a credential plugin does.
+    """
+    loop = asyncio.get_running_loop()
+    task, stopped = loop.create_task(work), loop.create_task(stop.wait())
+    try:
+        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopped.cancel()
+        task.cancel()
+        await asyncio.wait({task, stopped})
+    return None if task.cancelled() else task.result()
 
 
 def stop_on_signals(stop: asyncio.Event) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -41,7 +42,7 @@ class Source:
     broken: bool = False
     loads: int = 0
 
-    def __call__(self, now: datetime) -> Access:
+    def __call__(self, now: datetime, interrupt: threading.Event) -> Access:
         self.loads += 1
         if self.broken:
             raise ConfigError("file: broken")
@@ -155,7 +156,7 @@ async def test_a_tls_context_is_kept_until_its_files_change() -> None:
     """A new context would open a new connection for every request that follows."""
     contexts: list[Any] = [object(), object(), object()]
 
-    def load(now: datetime) -> Access:
+    def load(now: datetime, interrupt: threading.Event) -> Access:
         return Access("https://x", tls=contexts.pop(), tls_identity=b"1" if len(contexts) else b"2")
 
     clock = ManualClock()
@@ -202,7 +203,7 @@ async def test_loading_does_not_hold_up_the_loop() -> None:
     entered, leave = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def load(now: datetime) -> Access:
+    def load(now: datetime, interrupt: threading.Event) -> Access:
         loop.call_soon_threadsafe(entered.set)
         asyncio.run_coroutine_threadsafe(leave.wait(), loop).result(5)
         return Access("http://x", authorization="late")
@@ -232,3 +233,37 @@ def test_a_digest_tells_contents_and_absence_apart(tmp_path: Path) -> None:
     two.write_text("bc")
     digests.add(digest_files([one, two]))
     assert len(digests) == 4
+
+
+async def test_a_request_that_is_cancelled_does_not_end_the_load_that_it_began() -> None:
+    """Or a plugin that is slower than the limit of an election's requests would never finish."""
+    source, offload = Source(), SlowOffload()
+    credentials = Credentials(source, clock=ManualClock(), offload=offload)
+    offload.gate.clear()
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await credentials.current()
+    offload.gate.set()
+    assert (await credentials.current()).authorization == "one"
+    assert source.loads == 1
+
+
+async def test_closing_interrupts_a_load_and_whoever_waits_for_it() -> None:
+    interrupts: list[threading.Event] = []
+
+    def load(now: datetime, interrupt: threading.Event) -> Access:
+        interrupts.append(interrupt)
+        assert interrupt.wait(10)
+        raise ConfigError("interrupted")
+
+    credentials = Credentials(load, clock=ManualClock(), offload=ThreadOffload())
+    waiting = asyncio.create_task(credentials.current())
+    while not interrupts:
+        await asyncio.sleep(0.01)
+    await credentials.close()
+    with pytest.raises(ConfigError, match="the connection is closed"):
+        await waiting
+    assert interrupts[0].is_set()
+    with pytest.raises(ConfigError, match="the connection is closed"):
+        await credentials.current()

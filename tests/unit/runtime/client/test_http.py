@@ -7,6 +7,7 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -44,7 +45,7 @@ class Tokens:
         self._tokens = list(tokens)
         self.loads = 0
 
-    def __call__(self, now: datetime) -> Access:
+    def __call__(self, now: datetime, interrupt: threading.Event) -> Access:
         self.loads += 1
         token = self._tokens.pop(0) if len(self._tokens) > 1 else self._tokens[0]
         return Access(self._server, authorization=token and f"Bearer {token}")
@@ -323,7 +324,7 @@ async def test_a_watch_refused_with_401_is_opened_again() -> None:
 
 
 async def test_credentials_that_cannot_be_loaded_are_a_connect_error() -> None:
-    def load(now: datetime) -> Access:
+    def load(now: datetime, interrupt: threading.Event) -> Access:
         raise ConfigError("token: empty")
 
     transport = HttpTransport(Credentials(load, clock=ManualClock(), offload=InlineOffload()), user_agent="x")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -24,7 +25,7 @@ GET = Request("GET", "/x", LIMITS)
 
 @asynccontextmanager
 async def transport_to(url: str, *, compress: bool = False, **access: object) -> AsyncIterator[HttpTransport]:
-    def load(now: datetime) -> Access:
+    def load(now: datetime, interrupt: threading.Event) -> Access:
         return Access(url, **access)  # type: ignore[arg-type]
 
     credentials = Credentials(load, clock=ManualClock(), offload=InlineOffload())

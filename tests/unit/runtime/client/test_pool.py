@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -36,7 +37,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 async def connected(respond: Responder) -> AsyncIterator[tuple[HttpTransport, WireServer]]:
     async with serving(respond) as wire:
 
-        def load(now: datetime) -> Access:
+        def load(now: datetime, interrupt: threading.Event) -> Access:
             return Access(wire.url)
 
         transport = HttpTransport(Credentials(load, clock=ManualClock(), offload=InlineOffload()), user_agent="x")
@@ -272,7 +273,7 @@ async def test_closing_ends_connections_whose_other_side_answers_no_farewell() -
     async with serving(Network(), of_server) as wire, await asyncio.start_server(relay, "127.0.0.1", 0) as between:
         url = f"https://127.0.0.1:{between.sockets[0].getsockname()[1]}"
 
-        def load(now: datetime) -> Access:
+        def load(now: datetime, interrupt: threading.Event) -> Access:
             return Access(url, tls=of_client)
 
         transport = HttpTransport(Credentials(load, clock=ManualClock(), offload=InlineOffload()), user_agent="x")
