@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import msgspec
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -41,12 +42,27 @@ class InvalidObject(ValueError):
 
 
 def validate(model: type[Model], value: object, at: str = "spec") -> Model:
-    """`value` as a `model`. Raises `InvalidObject` with paths that begin with `at`."""
+    """Validate decoded JSON as a model.
+
+    Types that JSON has no values for are read from those it writes them as, also in strict models: instants and dates
+    from strings, sets and tuples from lists, enumerations from their values.
+
+    :raises InvalidObject: it is invalid; the paths begin with ``at``.
+    """
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_context=False)
-        raise InvalidObject(tuple(_problem(detail, at) for detail in details)) from None
+        problems = error
+    try:
+        # Only here, because pydantic's JSON parser refuses deep nesting, which embedded specs may have.
+        return model.model_validate_json(msgspec.json.encode(value))
+    except ValidationError as error:
+        if not any(detail["type"] == "json_invalid" for detail in error.errors(include_url=False)):
+            problems = error
+    except (TypeError, ValueError, RecursionError, OverflowError):
+        pass  # It is not JSON; the first error says what is wrong.
+    details = problems.errors(include_url=False, include_context=False)
+    raise InvalidObject(tuple(_problem(detail, at) for detail in details)) from None
 
 
 def validate_spec(spec: object) -> ScheduledMachineSpec:

@@ -126,6 +126,8 @@ _FORMATS = frozenset(
     }
 )
 
+_TIME_OF_DAY = "^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\\.[0-9]{1,6})?)?(Z|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])?$"
+
 _TYPES = frozenset({"object", "array", "string", "integer", "number", "boolean"})
 
 _ORDER = ("description", "type", "format", "nullable", "default", "enum", "pattern")
@@ -186,6 +188,8 @@ class _Walk:
             found.pop("default", None)
         if "default" in found:
             found["default"] = _without_null(found["default"])
+            if found.get(LIST_TYPE) == "set":
+                found["default"] = sorted(found["default"])  # the order of a Python set differs between processes
             problem = default_problem(found["default"], found)
             if problem:
                 raise SchemaError(where, f"default {found['default']!r} does not fit its own schema: {problem}")
@@ -268,11 +272,15 @@ class _Walk:
                 found[key] = _portable(value, where)
             case "format" if value == "duration":
                 raise SchemaError(where, "timedelta is written PT1S, Kubernetes' durations 1s; use a string type")
+            case "format" if value == "time":
+                found["pattern"] = _TIME_OF_DAY  # the API server has no such format
             case "format":
                 if value in _FORMATS:  # others draw a warning from newer servers and check nothing
                     found[key] = value
+            case "prefixItems" if value and all(item == value[0] for item in value):
+                found["items"] = self.convert(value[0], f"{where}[]", trail)
             case "prefixItems":
-                raise SchemaError(where, "a tuple has no structural form; use a list or a model")
+                raise SchemaError(where, "a tuple of different types has no structural form; use a list or a model")
             case "propertyNames" | "patternProperties":
                 raise SchemaError(where, "keys cannot be restricted by schema; use dict[str, ...] and a Cel rule")
             case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -122,6 +123,19 @@ class Samples:
         )
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML as Kubernetes reads it: dates and times of day are strings."""
+
+
+_STRING: Final = "tag:yaml.org,2002:str"
+_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
+_BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$")
+_Loader.yaml_implicit_resolvers = {
+    first: [(_STRING, _BASE_60), *((tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP)]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
 def read_spec(text: str, *, source: str, kind: str) -> Spec:
     """Read the spec from one document: a manifest, or a bare spec.
 
@@ -163,7 +177,8 @@ def read_samples(text: str, *, source: str, kind: str) -> Samples:
 
 def _documents(text: str, source: str) -> list[dict[str, Any]]:
     try:
-        found = [document for document in yaml.safe_load_all(text) if document is not None]
+        # A subclass of the safe loader.
+        found = [document for document in yaml.load_all(text, Loader=_Loader) if document is not None]
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark is not None else ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from datetime import UTC, date, datetime, time
+from enum import Enum, IntEnum
 from typing import Any
 
 import jsonschema_rs
@@ -12,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from fivespot.api import InvalidObject, ScheduledMachine, validate, validate_machine, validate_spec
+from fivespot.api import ApiModel, InvalidObject, ScheduledMachine, validate, validate_machine, validate_spec
 from fivespot.providers.timebased.spec import TimeBasedSpotSchedule, TimeBasedSpotScheduleSpec
 from fivespot.runtime.crd import RULE_BROKEN, structural_schema
 
@@ -128,6 +130,88 @@ def test_what_an_embedded_spec_holds_is_never_quoted() -> None:
         validate_spec(machine(bootstrapSpec={**machine()["bootstrapSpec"], "spec": "hunter2"}))
     assert "hunter2" not in str(caught.value)
     assert "hunter2" not in repr(caught.value.__cause__)
+
+
+class Mode(Enum):
+    FAST = "fast"
+
+
+class Level(IntEnum):
+    HIGH = 2
+
+
+class EveryType(ApiModel):
+    """Types that JSON has no values for."""
+
+    at: datetime
+    day: date
+    clock: time
+    mode: Mode
+    level: Level
+    names: set[str]
+    frozen: frozenset[int]
+    days: tuple[date, ...]
+    pair: tuple[int, int]
+    by_name: dict[str, date]
+
+
+EVERY_TYPE: Json = {
+    "at": "2027-01-31T06:00:00Z",
+    "day": "2027-01-31",
+    "clock": "08:30",
+    "mode": "fast",
+    "level": 2,
+    "names": ["a", "b"],
+    "frozen": [1],
+    "days": ["2027-01-31"],
+    "pair": [1, 2],
+    "byName": {"a": "2027-01-31"},
+}
+
+
+def test_types_without_a_json_value_are_read_from_json() -> None:
+    assert validate(EveryType, EVERY_TYPE) == EveryType(
+        at=datetime(2027, 1, 31, 6, tzinfo=UTC),
+        day=date(2027, 1, 31),
+        clock=time(8, 30),
+        mode=Mode.FAST,
+        level=Level.HIGH,
+        names={"a", "b"},
+        frozen=frozenset({1}),
+        days=(date(2027, 1, 31),),
+        pair=(1, 2),
+        by_name={"a": date(2027, 1, 31)},
+    )
+    assert jsonschema_rs.validator_for(structural_schema(EveryType)).is_valid(EVERY_TYPE)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("day", "2027-02-31", "spec.day: "),
+        ("mode", "slow", "'fast'"),
+        ("level", "2", "spec.level"),
+        ("pair", [1], "spec.pair[1]: is required"),
+        ("clock", 830, "spec.clock"),
+        ("names", "a", "spec.names"),
+    ],
+)
+def test_nothing_else_is_converted(field: str, value: object, words: str) -> None:
+    with pytest.raises(InvalidObject) as invalid:
+        validate(EveryType, {**EVERY_TYPE, field: value})
+    assert words in str(invalid.value)
+    assert len(invalid.value.problems) == 1
+
+
+def test_deep_nesting_is_no_obstacle_to_reading_a_spec() -> None:
+    deep: Any = {}
+    for _ in range(5000):
+        deep = {"x": deep}
+    embedded = {**machine()["bootstrapSpec"], "spec": deep}
+    assert validate_spec(machine(bootstrapSpec=embedded)).bootstrap_spec.spec is not None
+    with pytest.raises(InvalidObject) as invalid:
+        validate_spec(machine(bootstrapSpec=embedded, clusterName=7))
+    assert [problem.field for problem in invalid.value.problems] == ["spec.clusterName"]
 
 
 def test_a_name_that_no_label_holds_is_told() -> None:

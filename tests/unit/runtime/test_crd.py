@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import time, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
 from typing import Annotated, Any, Literal
@@ -37,6 +37,9 @@ class Colour(StrEnum):
 
     RED = "red"
     BLUE = "blue"
+
+
+_TIME_OF_DAY = r"^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?(Z|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])?$"
 
 
 class Mixed(Enum):
@@ -175,7 +178,30 @@ SHAPES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         ...,
         {"type": "array", "items": POINT, "x-kubernetes-list-type": "atomic"},
     ),
-    "time of day has no format": (time, ..., {"type": "string"}),
+    "time of day is a pattern": (time, ..., {"type": "string", "pattern": _TIME_OF_DAY}),
+    "instant": (datetime, ..., {"type": "string", "format": "date-time"}),
+    "date with a default": (date, date(2027, 1, 31), {"type": "string", "format": "date", "default": "2027-01-31"}),
+    "enumeration with a default": (
+        Colour,
+        Colour.RED,
+        {"description": "A colour.", "type": "string", "default": "red", "enum": ["red", "blue"]},
+    ),
+    "set with a default in a fixed order": (
+        frozenset[str],
+        frozenset({"wed", "mon", "tue"}),
+        {
+            "type": "array",
+            "default": ["mon", "tue", "wed"],
+            "items": {"type": "string"},
+            "x-kubernetes-list-type": "set",
+        },
+    ),
+    "tuple of any length": (tuple[date, ...], ..., {"type": "array", "items": {"type": "string", "format": "date"}}),
+    "tuple of one type": (
+        tuple[int, int],
+        ...,
+        {"type": "array", "maxItems": 2, "minItems": 2, "items": {"type": "integer"}},
+    ),
     "bytes have no format": (bytes, ..., {"type": "string"}),
     "known format": (Annotated[str, Extra({"format": "date-time"})], ..., {"type": "string", "format": "date-time"}),
     "default left to readers": (
@@ -291,17 +317,17 @@ def test_a_pattern_that_both_engines_know_is_kept(pattern: str) -> None:
 
 def test_an_error_names_the_model_and_the_field_at_any_depth() -> None:
     class Inner(BaseModel):
-        pair: tuple[int, int] | None = None
+        pair: tuple[int, str] | None = None
 
     class Outer(BaseModel):
         inners: list[Inner] = []
 
-    with pytest.raises(SchemaError, match=r"^Inner\.pair: a tuple") as caught:
+    with pytest.raises(SchemaError, match=r"^Inner\.pair: a tuple of different types") as caught:
         structural_schema(Outer)
     assert caught.value.where == "Inner.pair"
 
     class Items(BaseModel):
-        matrix: list[tuple[int, int]] = []
+        matrix: list[tuple[int, str]] = []
 
     with pytest.raises(SchemaError, match=r"^Items\.matrix\[\]: "):
         structural_schema(Items)

@@ -140,6 +140,18 @@ def test_a_spec_is_read_from_a_manifest_or_bare() -> None:
     assert read_spec("{}", source="f", kind="OfficeHours") == {}
 
 
+def test_yaml_is_read_as_kubernetes_reads_it() -> None:
+    text = "{day: 2027-01-31, at: 2027-01-31T06:00:00Z, clock: 18:30, count: 1, share: 1.5, open: true}"
+    assert read_spec(text, source="f", kind="OfficeHours") == {
+        "day": "2027-01-31",
+        "at": "2027-01-31T06:00:00Z",
+        "clock": "18:30",
+        "count": 1,
+        "share": 1.5,
+        "open": True,
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
