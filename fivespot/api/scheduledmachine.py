@@ -268,6 +268,8 @@ class SpotScheduleStatus(ApiModel):
     """The schedule's own status.lastTransitionTime."""
     reference: ScheduleIdentity | None = None
     """The schedule that this was read from; a changed reference does not inherit it."""
+    reference_changed_time: Timestamp | None = None
+    """When spec.schedule was changed to this schedule, while it has not given a verdict yet."""
 
 
 class Replacements(ApiModel):

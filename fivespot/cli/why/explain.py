@@ -264,14 +264,14 @@ def _step(s: Snapshot, step: Step) -> str:
 
 def _next(j: Evaluated, schedule: ScheduleFacts) -> Iterator[Next]:
     s, plan = j.snapshot, j.plan
-    if plan.next_cleanup is not None:
+    if plan.reason == Reason.DELETION_RATE_LIMITED:
+        yield Next(plan.next_cleanup, "the deletion has its turn: only so many may begin in a minute")
+    elif plan.next_cleanup is not None:
         yield Next(plan.next_cleanup, "the grace period ends: the machine is drained and deleted")
     elif plan.reason == "ReplacementDelayed" and plan.wake is not None:
         yield Next(plan.wake, f"replacement {plan.replaced.count} is created")
-    elif plan.reason == Reason.DELETION_RATE_LIMITED:
-        yield Next(None, "the deletion has its turn: only so many may begin in a minute")
     elif j.remembered and plan.phase is Phase.ERROR:
-        yield Next(None, "tried again within 5 min, and at once when something changes that could help")
+        yield Next(None, "will be retried within 5 min, and at once when something changes that could help")
     elif s.head.deleting and plan.wake is not None and not plan.overdue:
         yield Next(plan.wake, "the deletion has taken too long: a Warning is sent")
     elif plan.want is Want.ACTIVE and plan.replaced.count and plan.wake is not None:

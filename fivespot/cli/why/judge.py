@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,13 +9,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from fivespot.api import Phase, Reason, names
-from fivespot.cli.why.live import LiveKinds, LiveReaders, ReadRefused, Unread
+from fivespot.cli.why.live import LiveInputs, ReadRefused, Unread
 from fivespot.controllers.scheduledmachine.decide import decide
+from fivespot.controllers.scheduledmachine.evaluate import Evaluation, evaluate, look
 from fivespot.controllers.scheduledmachine.instants import read_instant
 from fivespot.controllers.scheduledmachine.live_lookup import LiveLookup
-from fivespot.controllers.scheduledmachine.observe import CLUSTER_KIND, MACHINE_KIND, Observer
 from fivespot.controllers.scheduledmachine.plan import DeleteMachine, Plan, Question, Want
-from fivespot.controllers.scheduledmachine.snapshot import Refusal, Snapshot, World
+from fivespot.controllers.scheduledmachine.snapshot import Answers, Refusal, Snapshot
 from fivespot.controllers.scheduledmachine.sources import SCHEDULED_MACHINES
 from fivespot.controllers.scheduledmachine.spec import SpecView, read_spec
 from fivespot.controllers.scheduledmachine.status import build_status
@@ -24,13 +23,10 @@ from fivespot.controllers.scheduledmachine.stored_status import StoredStatus, re
 from fivespot.controllers.scheduledmachine.timings import Timings
 from fivespot.runtime.client import Client
 from fivespot.runtime.clock import Clock
-from fivespot.runtime.errors import ConfigError, ForbiddenError, NotFoundError, NotServedError, StaleReadError
-from fivespot.runtime.objects import GroupKind, Head, Key, KindState, Object, find_condition
+from fivespot.runtime.errors import ConfigError, ForbiddenError, NotFoundError, NotServedError
+from fivespot.runtime.objects import GroupKind, Key, Object, find_condition
 
 __all__ = ["REQUEST", "Evaluated", "judge"]
-
-_ROUNDS: Final = 8
-"""Looks at the world before it counts as one that does not hold still: definitions, the Machine, what it names."""
 
 REQUEST: Final = re.compile(r"(create|delete|patch) ([a-z0-9.-]+) ")
 """How the message of a refusal begins: what was tried, with the resource."""
@@ -103,87 +99,44 @@ class _Judge:
         self._clock = clock
         self._obj = obj
         self._body = obj.decode()
+        self._capi_version = capi_version
         self._refused = ReadRefused()
-        self._kinds = LiveKinds(client, self._refused)
-        self._providers = LiveReaders(metadata_only=False)
-        self._children = LiveReaders(metadata_only=True)
-        # Machines and Clusters hold no credentials, and are read whole as the controller does.
-        self._own = LiveReaders(metadata_only=False)
-        self._observer = Observer(self._kinds, self._providers, self._children, capi_version=capi_version)
+        self._inputs = LiveInputs(client, self._refused, capi_version)
 
     async def judge(self) -> Evaluated:
         spec, stored = read_spec(self._body), read_stored_status(self._body)
-        snapshot = self._snapshot(self._obj.head, spec, stored, await self._look(self._obj.head, spec, stored))
-        snapshot, plan, unanswered = await self._decide(snapshot)
-        plan, remembered = self._as_remembered(snapshot, plan)
+        lookup = LiveLookup(self._client, self._inputs)
+        found = await evaluate(self._inputs, lookup, lambda: self._snapshot(spec, stored), answers=Answers())
+        error = found.unanswered.error if found.unanswered is not None else None
+        if error is not None and not isinstance(error, ForbiddenError):
+            raise error
+        plan, remembered = self._as_remembered(found.snapshot, found.plan)
         return Evaluated(
-            snapshot=snapshot,
+            snapshot=found.snapshot,
             plan=plan,
-            status=build_status(snapshot, plan),
+            status=build_status(found.snapshot, plan),
             body=self._body,
             provider=self._provider(spec),
-            plurals=self._plurals(),
+            plurals={gk: state.crd_name for gk, state in self._inputs.kinds.known.items()},
             unread=self._refused.all,
-            unanswered=unanswered,
+            unanswered=_unanswered(found),
             remembered=remembered,
         )
 
-    async def _look(self, head: Head, spec: SpecView, stored: StoredStatus) -> World:
-        for _ in range(_ROUNDS):
-            self._open_own()
-            world = self._observer.look(head, spec, stored)
-            unfinished = [objects for r in (self._providers, self._children, self._own) for objects in r.unfinished]
-            if not unfinished and not self._kinds.unfinished:
-                return world
-            await asyncio.gather(
-                self._kinds.fetch(), *(objects.fetch(self._client, self._refused) for objects in unfinished)
-            )
-        raise StaleReadError(f"observe {head.namespace}/{head.name}: the world kept changing")
-
-    def _open_own(self) -> None:
-        """What the controller's wiring does when it learns how Machines and Clusters are served."""
-        machines, clusters = self._kinds.lookup(MACHINE_KIND), self._kinds.lookup(CLUSTER_KIND)
-        if isinstance(machines, KindState) and (version := self._observer.machine_version(machines)):
-            self._observer.machines = self._own.open(MACHINE_KIND, machines, version).informer
-        if isinstance(clusters, KindState) and clusters.usable:
-            self._observer.clusters = self._own.open(CLUSTER_KIND, clusters).informer
-
-    def _snapshot(self, head: Head, spec: SpecView, stored: StoredStatus, world: World) -> Snapshot:
+    def _snapshot(self, spec: SpecView, stored: StoredStatus) -> Snapshot:
+        head = self._obj.head
         snapshot = Snapshot(
             now=self._clock.now(),
             monotonic=self._clock.monotonic(),
             head=head,
             spec=spec,
             stored=stored,
-            world=world,
+            world=look(self._inputs, head, spec, stored, self._capi_version),
             timings=Timings(),
         )
         # The controller has not seen it yet: then it was never given a finalizer, and nothing was made for it.
         unseen = not head.deleting and names.FINALIZER not in head.finalizers and not stored.phase
         return replace(snapshot, fresh=unseen and not snapshot.paused)
-
-    async def _decide(self, snapshot: Snapshot) -> tuple[Snapshot, Plan, str]:
-        lookup = LiveLookup(self._client, self._kinds)
-        plan = decide(snapshot)
-        for _ in range(_ROUNDS):
-            if plan.ask is None:
-                return snapshot, plan, ""
-            try:
-                snapshot = await lookup.answer(plan.ask, snapshot, self._machines(snapshot))
-            except StaleReadError as error:
-                if not self._kinds.unfinished:
-                    return snapshot, plan, str(error)
-                # The search looked up groups that nobody had asked for.
-                await self._kinds.fetch()
-            except ForbiddenError as error:
-                return snapshot, plan, f"{_QUESTIONS[plan.ask]} cannot be answered: {error}"
-            plan = decide(snapshot)
-        return snapshot, plan, "the world kept changing"
-
-    def _machines(self, snapshot: Snapshot) -> Any:
-        state = self._observer.machine_state()
-        version = snapshot.world.capi.version
-        return state.resource(version) if state is not None and version in state.served else None
 
     def _as_remembered(self, s: Snapshot, plan: Plan) -> tuple[Plan, bool]:
         """What the controller's memory adds: a refusal that it will not try again at once, and the administrator's
@@ -194,7 +147,8 @@ class _Judge:
         reason, message, stalled = told
         deletes = any(isinstance(step, DeleteMachine) for step in plan.steps)
         if reason == Reason.DELETION_RATE_LIMITED and deletes and plan.want in (Want.INACTIVE, Want.DISABLED):
-            return decide(replace(s, deletion_wait=1.0)), True
+            turn = read_instant(s.stored.raw.get("nextCleanup")) or s.now
+            return decide(replace(s, deletion_wait=max(1.0, (turn - s.now).total_seconds()))), True
         current = s.stored.raw.get("observedGeneration") == s.head.generation
         # What only observing found is found anew; what the server said to a request is remembered.
         by_server = reason == Reason.NODE_TAINTS_UNSUPPORTED or REQUEST.match(message) is not None
@@ -206,20 +160,23 @@ class _Judge:
         return (refused, True) if refused.phase is Phase.ERROR else (plan, False)
 
     def _provider(self, spec: SpecView) -> Object | None:
-        state = self._kinds.lookup(GroupKind(names.PROVIDER_GROUP, spec.schedule.kind))
-        if not isinstance(state, KindState) or not state.usable:
-            return None
+        kind = self._inputs.schedules(GroupKind(names.PROVIDER_GROUP, spec.schedule.kind))
         key = Key(self._obj.head.namespace, spec.schedule.name)
-        return self._providers.open(GroupKind(names.PROVIDER_GROUP, spec.schedule.kind), state).informer.found.get(key)
-
-    def _plurals(self) -> Mapping[GroupKind, str]:
-        return {gk: state.crd_name for gk, state in self._kinds.known.items()}
+        return kind.informer.found.get(key) if kind is not None else None
 
 
 _QUESTIONS: Final = {
     Question.MACHINE_GONE: "whether the Machine that status or a leftover names is gone",
     Question.LEFTOVERS: "whether anything is left of an earlier machine",
 }
+
+
+def _unanswered(found: Evaluation) -> str:
+    if found.unanswered is None or found.plan.ask is None:
+        return ""
+    if found.unanswered.error is None:
+        return found.unanswered.why
+    return f"{_QUESTIONS[found.plan.ask]} cannot be answered: {found.unanswered.error}"
 
 
 def _told(stored: StoredStatus) -> tuple[str, str, bool] | None:

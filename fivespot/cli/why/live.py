@@ -1,15 +1,18 @@
-"""The views that the controller observes through, filled by single requests instead of informers.
+"""The inputs of an evaluation, filled by single requests instead of informers.
 
-They answer at once with what has been read, and note what was asked for in vain. Whoever observes reads that and
-observes again, until nothing is missing: so what is read follows from the controller's own code.
+They answer at once with what has been read, and note what was asked for in vain. That is then read, and the evaluation
+starts over, until nothing is missing: so what is read follows from the controller's own code.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from fivespot.api import names
+from fivespot.controllers.scheduledmachine.observe import CLUSTER_KIND, MACHINE_KIND, machine_version
+from fivespot.controllers.scheduledmachine.protocols import NamedKind
 from fivespot.runtime.cache.crds import by_priority, read_definition
 from fivespot.runtime.client import Client, Discovery
 from fivespot.runtime.client.discovery import GroupServed
@@ -23,7 +26,7 @@ from fivespot.runtime.errors import (
 )
 from fivespot.runtime.objects import CRDS, GroupKind, Key, KindAbsent, KindState, KindUnknown, Object, Resource
 
-__all__ = ["LiveKind", "LiveKinds", "LiveObjects", "LiveReaders", "ReadRefused", "Unread"]
+__all__ = ["LiveInputs", "LiveKind", "LiveKinds", "LiveObjects", "LiveReaders", "ReadRefused", "Unread"]
 
 _NOT_YET = "it is not read yet"
 _CONTRACTS = ("v1beta2", "v1beta1")
@@ -89,6 +92,9 @@ class LiveObjects:
             self.missing.add(key)
         return self.found.get(key)
 
+    def list(self) -> list[Object]:
+        return [obj for obj in self.found.values() if obj is not None]
+
     async def fetch(self, client: Client, refused: ReadRefused) -> None:
         """Read what is missing."""
         for key in sorted(self.missing):
@@ -123,19 +129,80 @@ class LiveReaders:
         self._metadata_only = metadata_only
         self._opened: dict[GroupKind, LiveKind] = {}
 
+    def get(self, group_kind: GroupKind) -> LiveKind | None:
+        return self._opened.get(group_kind)
+
     def open(self, group_kind: GroupKind, state: KindState, version: str | None = None) -> LiveKind:
         found = self._opened.get(group_kind)
         if found is None:
-            found = self.open_resource(state.resource(version if version in state.served else None))
+            resource = state.resource(version if version in state.served else None)
+            found = self._opened[group_kind] = LiveKind(resource, LiveObjects(resource, self._metadata_only))
         return found
-
-    def open_resource(self, resource: Resource) -> LiveKind:
-        opened = LiveKind(resource, LiveObjects(resource, self._metadata_only))
-        return self._opened.setdefault(resource.group_kind, opened)
 
     @property
     def unfinished(self) -> list[LiveObjects]:
         return [kind.informer for kind in self._opened.values() if kind.informer.missing]
+
+
+class LiveInputs:
+    """The inputs of an evaluation (:class:`~fivespot.controllers.scheduledmachine.protocols.Inputs`), read on demand.
+
+    :param capi_version: the version of Machines that the controller was told to use, if any.
+    """
+
+    def __init__(self, client: Client, refused: ReadRefused, capi_version: str | None) -> None:
+        self._client = client
+        self._refused = refused
+        self._capi_version = capi_version
+        self.kinds = LiveKinds(client, refused)
+        self._schedules = LiveReaders(metadata_only=False)
+        self._children = LiveReaders(metadata_only=True)
+        # Machines and Clusters hold no credentials, and are read whole as the controller does.
+        self._own = LiveReaders(metadata_only=False)
+
+    @property
+    def machines(self) -> LiveObjects | None:
+        state = self.kinds.lookup(MACHINE_KIND)
+        version = machine_version(state, self._capi_version) if isinstance(state, KindState) else ""
+        if not isinstance(state, KindState) or not version:
+            return None
+        return self._own.open(MACHINE_KIND, state, version).informer
+
+    @property
+    def clusters(self) -> LiveObjects | None:
+        state = self.kinds.lookup(CLUSTER_KIND)
+        usable = isinstance(state, KindState) and state.usable
+        return self._own.open(CLUSTER_KIND, state).informer if isinstance(state, KindState) and usable else None
+
+    def lookup(self, gk: GroupKind) -> KindState | KindAbsent | KindUnknown:
+        return self.kinds.lookup(gk)
+
+    def in_group(self, group: str) -> tuple[KindState, ...] | KindUnknown:
+        return self.kinds.in_group(group)
+
+    def schedules(self, gk: GroupKind) -> LiveKind | None:
+        return self._schedules.get(gk)
+
+    def children(self, gk: GroupKind) -> LiveKind | None:
+        return self._children.get(gk)
+
+    def require(self, schedule: GroupKind, children: Iterable[NamedKind]) -> None:
+        state = self.kinds.lookup(schedule)
+        if isinstance(state, KindState) and state.usable and state.namespaced:
+            self._schedules.open(schedule, state)
+        for named in children:
+            state = self.kinds.lookup(named.group_kind)
+            if isinstance(state, KindState) and state.established and state.served:
+                self._children.open(named.group_kind, state, named.version)
+
+    async def complete(self) -> bool:
+        """Read what was asked for in vain."""
+        readers = (self._schedules, self._children, self._own)
+        unfinished = [objects for reader in readers for objects in reader.unfinished]
+        if not unfinished and not self.kinds.unfinished:
+            return False
+        await asyncio.gather(self.kinds.fetch(), *(o.fetch(self._client, self._refused) for o in unfinished))
+        return True
 
 
 class LiveKinds:
@@ -153,9 +220,6 @@ class LiveKinds:
         self._missing_groups: set[str] = set()
 
     # What the controller asks -------------------------------------------------------------------------------------
-
-    def watch_group(self, group: str) -> None:
-        """Nothing to be done before somebody asks for more."""
 
     def lookup(self, gk: GroupKind) -> KindState | KindAbsent | KindUnknown:
         found = self._known.get(gk)

@@ -13,12 +13,14 @@ from fivespot.runtime.errors import (
     AlreadyExistsError,
     ApiError,
     BadRequestError,
+    FivespotError,
     ForbiddenError,
     InvalidError,
     NotFoundError,
+    NotServedError,
     StaleReadError,
 )
-from fivespot.runtime.objects import Key, Object, Resource, merge_patch
+from fivespot.runtime.objects import Head, Key, Object, Resource, merge_patch
 from fivespot.runtime.reconcile import remove_finalizer
 
 from .children import build_embedded, build_machine, drain_settings
@@ -40,17 +42,23 @@ _TAINTS_REMEDY = (
 
 @dataclass(slots=True)
 class StepResults:
-    """What came of the steps.
+    """The results of a plan's steps.
 
-    :param refused: the step that the server would not do; the steps after it were not tried.
+    :param refused: the step that the server refused; the steps after it were not tried.
+    :param failure: the error that cut the steps short and may pass.
+    :param unprepared: the optional step that failed; the steps after it were carried out.
     :param vanished: deletions that were answered as already complete.
-    :param let_go: the finalizer was removed, so there is no object left to report on.
+    :param let_go: the finalizer was removed, so there may be no object left to write a status to.
     :param taints_lost: the uid of a Machine that was made without its taints and therefore deleted.
+    :param patched: our Machine as the answer to a patch shows it.
     """
 
     machine: MachineView | None = None
     children: dict[Slot, Child] = field(default_factory=dict)
     refused: RefusedStep | None = None
+    failure: Exception | None = None
+    unprepared: RefusedStep | None = None
+    patched: Head | None = None
     vanished: bool = True
     let_go: bool = False
     taints_lost: str = ""
@@ -69,17 +77,25 @@ class StepRunner:
     async def act(
         self, s: Snapshot, obj: Object, plan: Plan, machines: Resource | None, templates: Mapping[Slot, Resource]
     ) -> StepResults:
-        """Carry out the steps in order, and stop at the first that is refused.
-
-        :raises StaleReadError, ConflictError: the world has moved on; the key must run again on fresh caches.
-        :raises ApiError, TransportError: a passing trouble, worth another try.
-        """
-        outcome = StepResults()
+        """Carry out the steps in order, up to the first that is refused or fails. Nothing of that is raised."""
+        results = StepResults()
         for step in plan.steps:
-            await self._step(s, obj, step, machines, templates, outcome)
-            if outcome.refused is not None:
-                break
-        return outcome
+            blocked = results.refused is not None or results.failure is not None
+            if blocked and not (isinstance(step, DropFinalizer) and step.forced):
+                continue
+            try:
+                await self._step(s, obj, step, machines, templates, results)
+            except FivespotError as error:
+                if isinstance(step, PatchMachine) and step.optional:
+                    results.unprepared = RefusedStep(
+                        Reason.MACHINE_DELETION_FAILED,
+                        str(error),
+                        stalled=False,
+                        cause=f"{type(error).__name__} {type(step).__name__}",
+                    )
+                else:
+                    results.failure = results.failure or error
+        return results
 
     async def _step(
         self,
@@ -88,26 +104,25 @@ class StepRunner:
         step: Step,
         machines: Resource | None,
         templates: Mapping[Slot, Resource],
-        outcome: StepResults,
+        results: StepResults,
     ) -> None:
         match step:
             case CreateChildren() if machines is not None:
-                await self._create(s, obj, step, machines, templates, outcome)
+                await self._create(s, obj, step, machines, templates, results)
             case PatchMachine() if machines is not None:
-                await self._patch(s, step, machines, outcome)
+                await self._patch(s, step, machines, results)
             case DeleteMachine() if machines is not None:
-                head = step.machine.head
-                version = head.version if step.as_seen else None
-                outcome.refused = await self._delete(machines, head.name, head.uid, s, outcome, version=version)
+                version = (results.patched or step.machine.head).version
+                results.refused = await self._delete(machines, step.machine.head, version, results)
             case DeleteChildren():
-                outcome.refused = await _together(
-                    self._delete(child.resource, child.head.name, child.head.uid, s, outcome) for child in step.children
+                results.refused = await _together(
+                    self._delete(child.resource, child.head, child.head.version, results) for child in step.children
                 )
             case DropFinalizer():
                 await remove_finalizer(self._client, self._scheduled_machines, obj, names.FINALIZER)
-                outcome.let_go = True
+                results.let_go = True
             case _:
-                raise StaleReadError(f"act on {obj.key}: Cluster API has changed")
+                raise StaleReadError(f"{obj.key}: Machines are no longer served as they were when this was decided")
 
     async def _create(
         self,
@@ -116,63 +131,64 @@ class StepRunner:
         step: CreateChildren,
         machines: Resource,
         templates: Mapping[Slot, Resource],
-        outcome: StepResults,
+        results: StepResults,
     ) -> None:
         body = obj.decode()
         wanted = build_machine(body, machines.version)
         if step.rehearse:
-            outcome.refused = await self._rehearse(machines, wanted)
-            if outcome.refused is not None:
+            results.refused = await self._rehearse(machines, wanted)
+            if results.refused is not None:
                 return
-        outcome.refused = await _together(
-            self._create_child(s, templates[slot], body, slot, outcome) for slot in step.slots
+        results.refused = await _together(
+            self._create_child(s, templates[slot], body, slot, results) for slot in step.slots
         )
-        if outcome.refused is not None:
+        if results.refused is not None:
             return
         try:
             created = await self._client.create(machines, wanted)
         except AlreadyExistsError as error:
-            outcome.refused = await self._taken(s, machines, error)
+            results.refused = await self._taken(s, machines, error)
             return
-        except (ForbiddenError, InvalidError, BadRequestError, NotFoundError) as error:
-            outcome.refused = _refusal(error, Reason.MACHINE_CREATION_FAILED)
+        except (ForbiddenError, InvalidError, BadRequestError, NotFoundError, NotServedError) as error:
+            results.refused = _refusal(error, Reason.MACHINE_CREATION_FAILED)
             return
         if step.rehearse and _taints(created.decode()) != _taints(wanted):
             # B2.7: a machine without its taints must not take work, so it goes at once.
-            outcome.taints_lost = created.head.uid
-            outcome.refused = RefusedStep(Reason.NODE_TAINTS_UNSUPPORTED, _TAINTS_REMEDY, stalled=True)
-            undone = await self._delete(machines, created.head.name, created.head.uid, s, outcome)
-            outcome.refused = undone or outcome.refused
+            results.taints_lost = created.head.uid
+            results.refused = _taints_refused()
+            # Not at its version: Cluster API may have touched it since, and it must not stay.
+            undone = await self._delete(machines, created.head, None, results)
+            results.refused = undone or results.refused
             return
-        outcome.machine = read_machine(created)
+        results.machine = read_machine(created)
 
     async def _rehearse(self, machines: Resource, wanted: Mapping[str, Any]) -> RefusedStep | None:
         try:
             answer = await self._client.create(machines, wanted, dry_run=True)
         except InvalidError as error:
             if any("taints" in cause.field for cause in error.causes) or "spec.taints" in error.message:
-                return RefusedStep(Reason.NODE_TAINTS_UNSUPPORTED, f"{_TAINTS_REMEDY} ({error.message})", stalled=True)
+                return _taints_refused(error.message)
             return _refusal(error, Reason.MACHINE_CREATION_FAILED)
         except (ForbiddenError, BadRequestError, NotFoundError) as error:
             return _refusal(error, Reason.MACHINE_CREATION_FAILED)
         if _taints(answer.decode()) != _taints(wanted):
-            return RefusedStep(Reason.NODE_TAINTS_UNSUPPORTED, _TAINTS_REMEDY, stalled=True)
+            return _taints_refused()
         return None
 
     async def _create_child(
-        self, s: Snapshot, resource: Resource, body: Mapping[str, Any], slot: Slot, outcome: StepResults
+        self, s: Snapshot, resource: Resource, body: Mapping[str, Any], slot: Slot, results: StepResults
     ) -> RefusedStep | None:
         embedded = build_embedded(body, _FIELDS[slot])
         try:
             created = await self._client.create(resource, embedded)
         except AlreadyExistsError as error:
             return await self._taken(s, resource, error)
-        except (ForbiddenError, InvalidError, BadRequestError, NotFoundError) as error:
+        except (ForbiddenError, InvalidError, BadRequestError, NotFoundError, NotServedError) as error:
             return _refusal(error, Reason.MACHINE_CREATION_FAILED, conceal(error, embedded).message)
         except ApiError as error:
             # Without the first error as its cause, which would be told with it.
             raise conceal(error, embedded) from None
-        outcome.children[slot] = Child(slot, resource, created.head, ours=True)
+        results.children[slot] = Child(slot, resource, created.head, ours=True)
         return None
 
     async def _taken(self, s: Snapshot, resource: Resource, error: AlreadyExistsError) -> RefusedStep:
@@ -192,9 +208,11 @@ class StepRunner:
             raise error
         remedy = "delete it, or create the ScheduledMachine under another name"
         message = f"{resource.kind} {key} exists and is not ours: {remedy}"
-        return RefusedStep(Reason.MACHINE_CREATION_FAILED, message, stalled=True)
+        return RefusedStep(
+            Reason.MACHINE_CREATION_FAILED, message, stalled=True, cause=f"{resource.qualified} is taken"
+        )
 
-    async def _patch(self, s: Snapshot, step: PatchMachine, machines: Resource, outcome: StepResults) -> None:
+    async def _patch(self, s: Snapshot, step: PatchMachine, machines: Resource, results: StepResults) -> None:
         metadata: dict[str, Any] = {}
         change: dict[str, Any] = {}
         annotations = dict(step.annotations)
@@ -209,28 +227,39 @@ class StepRunner:
         if metadata:
             change["metadata"] = metadata
         key = Key(s.head.namespace, step.machine.head.name)
+        head = results.patched or step.machine.head
         try:
-            await self._client.patch(machines, key, merge_patch(change, step.machine.head))
-        except NotFoundError:
-            return
+            patched = await self._client.patch(machines, key, merge_patch(change, head))
         except (ForbiddenError, InvalidError, BadRequestError) as error:
             before_delete = bool(annotations) or step.drain_seconds is not None
-            reason = Reason.MACHINE_DELETION_FAILED if before_delete else Reason.RECONCILE_FAILED
-            outcome.refused = _refusal(error, reason)
+            refused = _refusal(error, Reason.MACHINE_DELETION_FAILED if before_delete else Reason.RECONCILE_FAILED)
+            if step.optional:
+                results.unprepared = refused
+            else:
+                results.refused = refused
+        else:
+            results.patched = patched.head
 
     async def _delete(
-        self, resource: Resource, name: str, uid: str, s: Snapshot, outcome: StepResults, *, version: int | None = None
+        self, resource: Resource, head: Head, version: int | None, results: StepResults
     ) -> RefusedStep | None:
+        """Delete one object; with a version only while it is as it was decided on.
+
+        A conflict means that it has changed, perhaps because another leader acted on it: what is wanted may have
+        changed as well.
+        """
         try:
             left = await self._client.delete(
-                resource, Key(s.head.namespace, name), uid=uid, version=version, propagation=Propagation.BACKGROUND
+                resource,
+                Key(head.namespace, head.name),
+                uid=head.uid,
+                version=version,
+                propagation=Propagation.BACKGROUND,
             )
-        except NotFoundError:
-            return None
         except (ForbiddenError, InvalidError, BadRequestError) as error:
             return _refusal(error, Reason.MACHINE_DELETION_FAILED)
         if left is not None:
-            outcome.vanished = False
+            results.vanished = False
         return None
 
 
@@ -256,7 +285,13 @@ def _refusal(error: ApiError, reason: str, message: str | None = None) -> Refuse
     passing = isinstance(error, ForbiddenError) and (
         "exceeded quota" in error.message or any(cause.reason == "NamespaceTerminating" for cause in error.causes)
     )
-    return RefusedStep(reason, f"{words}; {_remedy(error)}", stalled=not passing)
+    cause = f"{type(error).__name__} {error.request}"
+    return RefusedStep(reason, f"{words}; {_remedy(error)}", stalled=not passing, cause=cause)
+
+
+def _taints_refused(words: str = "") -> RefusedStep:
+    message = f"{_TAINTS_REMEDY} ({words})" if words else _TAINTS_REMEDY
+    return RefusedStep(Reason.NODE_TAINTS_UNSUPPORTED, message, stalled=True, cause="taints")
 
 
 def _remedy(error: ApiError) -> str:
@@ -269,8 +304,10 @@ def _remedy(error: ApiError) -> str:
         if "is forbidden: User" in error.message:
             return "grant the right to the controller's ServiceAccount (see manifests/rbac)"
         return "ask whoever runs that admission rule"
-    if isinstance(error, NotFoundError):
-        return "create what it names"
+    if isinstance(error, NotServedError):
+        return "install what serves that kind, or correct apiVersion and kind"
+    if error.request.startswith(("delete", "patch")):
+        return "see the admission rules and webhooks for that kind"
     return "correct the spec"
 
 

@@ -37,6 +37,7 @@ _ANNOTATIONS: Final = frozenset(
         names.ANNOTATION_SCHEDULE_REF,
         names.ANNOTATION_TEMPLATE_HASH,
         names.ANNOTATION_PAUSED,
+        names.ANNOTATION_DRAIN_EXCLUDED_BY,
         EXCLUDE_DRAIN,
         EXCLUDE_VOLUMES,
         SKIP_REMEDIATION,

@@ -10,7 +10,7 @@ from fivespot.contract import EffectiveVerdict
 
 from .cluster_api import Known
 from .plan import Plan, Question, Want
-from .snapshot import Child, Slot, Snapshot
+from .snapshot import Child, Refusal, Slot, Snapshot
 from .stored_status import StoredStatus
 
 __all__ = [
@@ -21,6 +21,8 @@ __all__ = [
     "is_our_status",
     "known_refusal",
     "search_needed",
+    "undecided",
+    "unprepared",
     "unreadable",
     "waiting",
 ]
@@ -107,6 +109,38 @@ def unreadable(s: Snapshot, plan: Plan) -> Plan:
     )
 
 
+def unprepared(s: Snapshot) -> Refusal | None:
+    """The refusal of an optional step that is not due for another try."""
+    refusal = s.refusal
+    return refusal if refusal is not None and refusal.optional and s.monotonic < refusal.due else None
+
+
+def undecided(s: Snapshot, verdict: EffectiveVerdict, want: Want, message: str, *, stalled: bool = False) -> Plan:
+    """Nothing can be concluded of the machine, and that has to be said; status keeps what it says of it."""
+    before = {phase.value: phase for phase in Phase}.get(s.stored.phase)
+    if stalled:
+        phase = Phase.ERROR
+    elif s.head.deleting or want.down:
+        phase = Phase.SHUTTING_DOWN
+    else:
+        phase = before if before is not None and s.world.machine_known is Known.UNKNOWN else Phase.PENDING
+    return Plan(
+        want,
+        verdict,
+        phase,
+        Reason.RECONCILE_FAILED,
+        message,
+        stalled=stalled,
+        machine=s.machine,
+        bootstrap=child_in(s, Slot.BOOTSTRAP),
+        infrastructure=child_in(s, Slot.INFRASTRUCTURE),
+        shutdown_requested=s.stored.shutdown_requested,
+        replaced=s.stored.replaced,
+        recheck=True,
+        undecided=True,
+    )
+
+
 def child_in(s: Snapshot, slot: Slot) -> Child | None:
     """Our object in one of the two slots; of several, one that only status can remind us of."""
     templates = {t.group_kind for t in (s.spec.bootstrap, s.spec.infrastructure) if t is not None}
@@ -117,7 +151,7 @@ def child_in(s: Snapshot, slot: Slot) -> Child | None:
 def known_refusal(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan | None:
     """The error of a refused step that is not due for another try."""
     refusal = s.refusal
-    if refusal is None or s.monotonic >= refusal.due:
+    if refusal is None or refusal.optional or s.monotonic >= refusal.due:
         return None
     return error(
         s,

@@ -20,20 +20,25 @@ from .instants import whole_second
 from .plan import CreateChildren, DropFinalizer, PatchMachine, Plan, Want
 from .snapshot import Snapshot
 
-__all__ = ["decide"]
+__all__ = ["decide", "wanted"]
 
 
 def decide(s: Snapshot) -> Plan:
     """The plan for one ScheduledMachine at the instant of its snapshot."""
     s = _with_brake_in_reach(s)
-    verdict = _effective(s)
-    want = _want(s, verdict)
+    verdict, want = wanted(s)
     plan = (decide_down if want.down or s.head.deleting else decide_up)(s, verdict, want)
     plan = _hold_when_unreadable(s, plan)
     plan = _respect_pause(s, plan)
     if plan.recheck or not isinstance(s.world.resolution, Unresolved | Unreadable):
         return plan
     return replace(plan, recheck=True)
+
+
+def wanted(s: Snapshot) -> tuple[EffectiveVerdict, Want]:
+    """The verdict that counts, and what is wanted after precedence."""
+    verdict = _effective(s)
+    return verdict, _want(s, verdict)
 
 
 def _with_brake_in_reach(s: Snapshot) -> Snapshot:
@@ -83,7 +88,7 @@ def _hold_when_unreadable(s: Snapshot, plan: Plan) -> Plan:
 def _respect_pause(s: Snapshot, plan: Plan) -> Plan:
     """B6.2: while paused nothing of ours is created, changed or deleted; killSwitch alone acts."""
     if plan.want is Want.KILLED:
-        return plan
+        return _killed_while_paused(s, plan) if s.paused else plan
     if not s.paused:
         unsure = s.world.cluster.exists is Known.UNKNOWN and s.world.capi.installed is not Known.NO
         if plan.steps and unsure:
@@ -98,3 +103,14 @@ def _respect_pause(s: Snapshot, plan: Plan) -> Plan:
         plan = replace(plan, phase=Phase.PENDING)
     what = "letting go of it" if any(isinstance(step, DropFinalizer) for step in held) else "acting"
     return replace(plan, reason="Paused", message=f"paused: {what} waits until it is resumed", settled=False)
+
+
+def _killed_while_paused(s: Snapshot, plan: Plan) -> Plan:
+    if s.machine is None:
+        return replace(plan, paused=True)
+    if not s.world.cluster.paused and not s.machine.paused:
+        # The annotation on the ScheduledMachine means nothing to Cluster API.
+        return replace(plan, paused=True)
+    what = f"Cluster {s.spec.cluster}" if s.world.cluster.paused else f"Machine {s.machine.head.name}"
+    message = f"{plan.message}; {what} is paused, so Cluster API does not remove the machine until it is resumed"
+    return replace(plan, paused=True, message=message)

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Final
 
 from fivespot.api import Phase, Reason, names
-from fivespot.contract import EffectiveVerdict, Unreadable
+from fivespot.contract import EffectiveVerdict, Unreadable, Unresolved
 from fivespot.runtime.telemetry import EventNote
 
 from .children import EXCLUDE_DRAIN, EXCLUDE_VOLUMES
 from .cluster_api import Known, MachineView
-from .common_plans import ask, child_in, error, invalid, known_refusal, search_needed, unreadable, waiting
+from .common_plans import ask, child_in, error, invalid, known_refusal, search_needed, unprepared, unreadable, waiting
 from .instants import read_instant, whole_second
 from .plan import DeleteChildren, DeleteMachine, DropFinalizer, PatchMachine, Plan, Question, Step, Want
 from .snapshot import Slot, Snapshot
 
-__all__ = ["FINALIZER_TIMEOUT", "decide_down"]
+__all__ = ["DRAIN_AGAIN", "FINALIZER_TIMEOUT", "decide_down", "overdue", "reference_changed"]
 
 FINALIZER_TIMEOUT = "FinalizerCleanupTimeout"
 
 _ORPHAN = "orphan"
 """The garbage collector's finalizer: whoever deleted the object wants its dependents left (``--cascade=orphan``)."""
 
-_NO_DRAIN = ((EXCLUDE_DRAIN, ""), (EXCLUDE_VOLUMES, ""))
+_NO_DRAIN: Final = ((EXCLUDE_DRAIN, ""), (EXCLUDE_VOLUMES, ""))
+_NO_DRAIN_BY_KILL: Final = (*_NO_DRAIN, (names.ANNOTATION_DRAIN_EXCLUDED_BY, "killSwitch"))
+DRAIN_AGAIN: Final = ((EXCLUDE_DRAIN, None), (EXCLUDE_VOLUMES, None), (names.ANNOTATION_DRAIN_EXCLUDED_BY, None))
+"""Annotations that undo what the kill switch set, once it is off and the machine lives on."""
 _SETTLED = {
     Want.KILLED: (Phase.TERMINATED, "the kill switch is on; clear it to let the schedule decide again"),
     Want.CLUSTER_DELETING: (Phase.INACTIVE, "the Cluster is being deleted"),
@@ -34,7 +38,10 @@ _SETTLED = {
 
 def decide_down(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
     """The plan for a machine that should not exist, or whose ScheduledMachine is being deleted."""
-    return _overdue(s, _take_away(s, verdict, want))
+    plan = _take_away(s, verdict, want)
+    if not s.head.deleting or any(isinstance(step, DropFinalizer) for step in plan.steps):
+        return plan
+    return overdue(s, plan)
 
 
 def _take_away(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
@@ -49,17 +56,18 @@ def _take_away(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
     if capi.installed is Known.YES and not capi.version:
         return error(s, verdict, want, Reason.MACHINE_DELETION_FAILED, capi.why, stalled=True)
     if capi.installed is Known.UNKNOWN or s.world.machine_known is Known.UNKNOWN:
-        return waiting(s, verdict, want, capi.why or "Machines are not read yet")
+        return waiting(s, verdict, want, capi.why or s.world.machine_why or "Machines are not read yet")
     machine = s.machine
     if machine is None:
-        return _leftovers(s, verdict, want)
+        disowned = _disowned(s, verdict, want)
+        return disowned if disowned is not None else _leftovers(s, verdict, want)
     if machine.deleting:
         return _draining(s, verdict, want, machine)
     refused = known_refusal(s, verdict, want)
     if refused is not None:
         return refused
     if _without_grace(s, want):
-        return _delete(s, verdict, want, machine, whole_second(s.now))
+        return _delete(s, verdict, want, machine, s.shutdown_begun or whole_second(s.now))
     return _grace(s, verdict, want, machine)
 
 
@@ -88,20 +96,17 @@ def _grace(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineV
     """B1.9, B1.20, B1.21: grace counts from when down was first wanted."""
     if _must_not_begin(s, verdict, want):
         return replace(unreadable(s, _base(s, verdict, want, machine)), phase=Phase.ACTIVE)
-    begun = s.stored.shutdown_requested
-    if begun is None or begun > s.now + timedelta(seconds=1):
-        begun = whole_second(s.now)
-    grace = s.spec.grace
+    begun = s.shutdown_begun or whole_second(s.now)
     events: tuple[EventNote, ...] = ()
     never_resolved = want is Want.INACTIVE and not verdict.known
+    due = begun + s.spec.grace
     if never_resolved:
-        # B1.22
-        grace = max(grace, timedelta(seconds=s.timings.reference_grace))
-    due = begun + grace
-    if not grace or due <= s.now:
+        # B1.22: a start of grace from another cause does not shorten the time since the reference was changed.
+        due = max(due, (reference_changed(s) or begun) + timedelta(seconds=s.timings.reference_grace))
+    if due <= begun or due <= s.now:
         if _not_read_yet(s, want):
             return replace(unreadable(s, _base(s, verdict, want, machine)), shutdown_requested=begun)
-        return (_braked if s.deletion_wait > 0 else _delete)(s, verdict, want, machine, begun)
+        return (_rate_limited if s.deletion_wait > 0 else _delete)(s, verdict, want, machine, begun)
     if never_resolved:
         events = (_unresolved_event(s, machine, due),)
     return replace(
@@ -115,15 +120,51 @@ def _grace(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineV
     )
 
 
-def _braked(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView, begun: datetime) -> Plan:
+def reference_changed(s: Snapshot) -> datetime | None:
+    """When ``spec.schedule`` was changed to a schedule that has never resolved, as far as status can tell."""
+    held = s.stored.schedule
+    if held is None or held.reference is None:
+        return None
+    if held.reference != s.spec.schedule:
+        return whole_second(s.now)
+    changed = s.stored.reference_changed
+    return changed if changed is None or changed <= s.now + timedelta(seconds=1) else whole_second(s.now)
+
+
+def _disowned(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan | None:
+    """A Machine that we made and that lives on without our owner reference; nothing of it is deleted."""
+    machine = s.disowned
+    if machine is None or s.head.deleting:
+        return None
+    message = (
+        f"Machine {s.head.namespace}/{s.head.name} is no longer controlled by this ScheduledMachine (its owner "
+        "reference was removed) and is left alone: delete it, or put the owner reference back"
+    )
+    return error(s, verdict, want, Reason.MACHINE_DELETION_FAILED, message, stalled=True)
+
+
+def _rate_limited(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView, begun: datetime) -> Plan:
     """B8.3: the kill switch and deletions that people ask for do not come here."""
+    turn = _expected_turn(s)
+    message = (
+        f"the deletion is expected to begin at {turn:%Y-%m-%dT%H:%M:%SZ}: the manager limits deletions per minute "
+        "(--max-deletions-per-minute)"
+    )
     return replace(
         _base(s, verdict, want, machine),
         reason=Reason.DELETION_RATE_LIMITED,
-        message="waiting for its turn: the manager begins only so many deletions a minute (--max-deletions-per-minute)",
+        message=message,
         shutdown_requested=begun,
+        next_cleanup=turn,
         wake=s.now + timedelta(seconds=s.deletion_wait),
     )
+
+
+def _expected_turn(s: Snapshot) -> datetime:
+    """The instant that status shows already, unless it is off by more than a few seconds."""
+    turn = whole_second(s.now + timedelta(seconds=s.deletion_wait))
+    shown = read_instant(s.stored.raw.get("nextCleanup"))
+    return shown if shown is not None and abs(shown - turn) <= timedelta(seconds=5) else turn
 
 
 def _unresolved_event(s: Snapshot, machine: MachineView, due: datetime) -> EventNote:
@@ -151,31 +192,34 @@ def _delete(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: Machine
 
 
 def _before_delete(s: Snapshot, want: Want, machine: MachineView) -> PatchMachine | None:
+    if unprepared(s) is not None:
+        return None
     if want is Want.KILLED:
-        return None if machine.excludes_drain else PatchMachine(machine, annotations=_NO_DRAIN)  # B2.6
+        # B2.6
+        return None if machine.excludes_drain else PatchMachine(machine, annotations=_NO_DRAIN_BY_KILL, optional=True)
+    if names.ANNOTATION_DRAIN_EXCLUDED_BY in machine.head.annotations:
+        # A drain that was called off is not taken up again half way.
+        return None if machine.deleting else PatchMachine(machine, annotations=DRAIN_AGAIN, optional=True)
     taken_over = names.ANNOTATION_TEMPLATE_HASH not in machine.head.annotations
     if not taken_over or machine.excludes_drain:
         return None
     # B2.5: a Machine that the existing 5-Spot made says nothing about draining.
     if not s.spec.drains:
-        return PatchMachine(machine, annotations=_NO_DRAIN)
+        return PatchMachine(machine, annotations=_NO_DRAIN, optional=True)
     if machine.has_drain_timeout:
         return None
-    return PatchMachine(machine, drain_seconds=int(s.spec.drain_timeout.total_seconds()))
+    return PatchMachine(machine, drain_seconds=int(s.spec.drain_timeout.total_seconds()), optional=True)
 
 
 def _draining(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
-    steps: tuple[Step, ...] = ()
-    if want is Want.KILLED and not machine.excludes_drain:
-        refused = known_refusal(s, verdict, want)
-        if refused is not None:
-            return refused
-        steps = (PatchMachine(machine, annotations=_NO_DRAIN),)
+    # What could not be set before the deletion is set now: Cluster API reads it anew at each look at the drain.
+    patch = _before_delete(s, want, machine)
+    steps: tuple[Step, ...] = (patch,) if patch is not None else ()
     return replace(
         _base(s, verdict, want, machine),
         message=_drain_message(s, want, machine),
         steps=steps,
-        shutdown_requested=s.stored.shutdown_requested or whole_second(s.now),
+        shutdown_requested=s.shutdown_begun or whole_second(s.now),
     )
 
 
@@ -187,7 +231,9 @@ def _drain_message(s: Snapshot, want: Want, machine: MachineView) -> str:
     else:
         text = f"the machine is drained and deleted; draining may take {int(s.spec.drain_timeout.total_seconds())} s"
     details = machine.deleting_message or machine.deleting_reason
-    return f"{text}: {details}" if details else text
+    text = f"{text}: {details}" if details else text
+    refused = unprepared(s)
+    return f"{text}; the Machine could not be prepared for it: {refused.message}" if refused is not None else text
 
 
 def _leftovers(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
@@ -216,7 +262,7 @@ def _leftovers(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
         reason=Reason.KILL_SWITCH_ACTIVATED if want is Want.KILLED else Reason.DELETING_LEFTOVERS,
         message=f"the Machine is gone; waiting until {listed} is gone too",
         steps=(DeleteChildren(begun),) if begun else (),
-        shutdown_requested=s.stored.shutdown_requested or whole_second(s.now),
+        shutdown_requested=s.shutdown_begun or whole_second(s.now),
     )
 
 
@@ -226,6 +272,8 @@ def _settled(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
         if refused is not None:
             return refused
     phase, message = _SETTLED.get(want, (Phase.SHUTTING_DOWN, "everything is gone"))
+    if want is Want.INACTIVE and not verdict.known:
+        message = _without_verdict(s)
     return Plan(
         want,
         verdict,
@@ -237,6 +285,13 @@ def _settled(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
         nothing_left=True,
         replaced=s.stored.replaced,
     )
+
+
+def _without_verdict(s: Snapshot) -> str:
+    resolution = s.world.resolution
+    if isinstance(resolution, Unresolved):
+        return f"down, because the schedule has never given a verdict: {resolution.message}"
+    return f"down, because {s.spec.schedule} has never given a verdict"
 
 
 def _base(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView | None) -> Plan:
@@ -254,10 +309,8 @@ def _base(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineVi
     )
 
 
-def _overdue(s: Snapshot, plan: Plan) -> Plan:
+def overdue(s: Snapshot, plan: Plan) -> Plan:
     """B3.3: a deletion that lasts too long is said once, and forced only when the administrator asked for it."""
-    if not s.head.deleting or any(isinstance(step, DropFinalizer) for step in plan.steps):
-        return plan
     begun = read_instant(s.head.deletion_timestamp) or s.now
     limit = timedelta(seconds=s.timings.deletion_limit) + 2 * s.spec.drain_timeout
     due = begun + limit
@@ -268,4 +321,7 @@ def _overdue(s: Snapshot, plan: Plan) -> Plan:
     message = f"deletion has taken more than {minutes} min and still waits: {what}"
     event = EventNote(reason=FINALIZER_TIMEOUT, message=message, warning=True, once=s.head.uid)
     plan = replace(plan, events=(*plan.events, event), overdue=True)
-    return replace(plan, steps=(*plan.steps, DropFinalizer())) if s.force_finalizer else plan
+    if not s.force_finalizer or any(isinstance(step, DropFinalizer) for step in plan.steps):
+        return plan
+    # Whatever the plan waits for, asks or tries first: this is the way out of it.
+    return replace(plan, ask=None, steps=(*plan.steps, DropFinalizer(forced=True)))

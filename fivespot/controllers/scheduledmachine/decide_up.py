@@ -10,11 +10,12 @@ from fivespot.contract import EffectiveVerdict
 from fivespot.runtime.telemetry import EventNote
 
 from .cluster_api import Known, MachineView
-from .common_plans import ask, child_in, error, invalid, known_refusal, search_needed, unreadable, waiting
+from .common_plans import ask, child_in, error, invalid, known_refusal, search_needed, unprepared, unreadable, waiting
+from .decide_down import DRAIN_AGAIN
 from .instants import whole_second
 from .plan import CreateChildren, DeleteChildren, DeleteMachine, PatchMachine, Plan, Question, Want
 from .snapshot import Child, Slot, Snapshot
-from .stored_status import Replacements
+from .stored_status import ReplacementCount
 
 __all__ = ["decide_up"]
 
@@ -32,7 +33,7 @@ def decide_up(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
         remedy = capi.why or "Cluster API is not installed: install version 1.9 or newer"
         return error(s, verdict, want, Reason.MACHINE_CREATION_FAILED, remedy, stalled=True)
     if s.world.machine_known is Known.UNKNOWN:
-        return waiting(s, verdict, want, "Machines are not read yet")
+        return waiting(s, verdict, want, s.world.machine_why or "Machines are not read yet")
     machine = s.machine
     if machine is not None:
         if machine.deleting:
@@ -48,9 +49,10 @@ def decide_up(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
             )
         missing = _missing(s, machine)
         if missing and verdict.may_begin:
-            message = f"{missing} is gone before there was a machine; the Machine is deleted and replaced"
-            # Two caches are never of one instant: the Machine may have come up long before what it came from went.
-            return _replace(s, verdict, machine, Reason.MACHINE_DELETING, message, "Lost", as_seen=True)
+            # Two caches are never of one instant: the Machine may have come up long before what it came from went,
+            # which the version that the deletion carries tells apart.
+            message = f"{missing} was deleted before the machine was provisioned; the Machine is deleted and replaced"
+            return _replace(s, verdict, machine, Reason.MACHINE_DELETING, message, "Lost")
         return _active(s, verdict, want, machine)
     if s.world.machine is not None:
         message = (
@@ -63,7 +65,11 @@ def decide_up(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
 
 def _deleting(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
     # B1.3: whoever deletes it, the name is free only once it is gone.
-    own_shutdown = s.stored.shutdown_requested is not None
+    requested = s.stored.shutdown_requested
+    if requested is None and machine.head.uid == s.cancelled_uid:
+        # B5.5: the deletion was sent on our own account, before the shutdown was cancelled.
+        requested = whole_second(s.now)
+    own_shutdown = requested is not None
     replaced, counted = (s.stored.replaced, False) if own_shutdown else _count(s, machine.head.uid)
     return Plan(
         want,
@@ -74,7 +80,7 @@ def _deleting(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: Machi
         machine=machine,
         bootstrap=child_in(s, Slot.BOOTSTRAP),
         infrastructure=child_in(s, Slot.INFRASTRUCTURE),
-        shutdown_requested=s.stored.shutdown_requested,
+        shutdown_requested=requested,
         replaced=replaced,
         replacement="Deleted" if counted else "",
     )
@@ -108,8 +114,6 @@ def _replace(
     reason: Reason,
     message: str,
     replacement: str,
-    *,
-    as_seen: bool = False,
 ) -> Plan:
     """Delete the Machine; the next one comes under the brake (B7)."""
     want = Want.ACTIVE
@@ -123,7 +127,7 @@ def _replace(
         Phase.SHUTTING_DOWN,
         reason,
         message,
-        steps=(DeleteMachine(machine, as_seen=as_seen),),
+        steps=(DeleteMachine(machine),),
         machine=machine,
         bootstrap=child_in(s, Slot.BOOTSTRAP),
         infrastructure=child_in(s, Slot.INFRASTRUCTURE),
@@ -138,7 +142,7 @@ def _active(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: Machine
         # B7.1: only lasting readiness takes the brake off.
         since = max(filter(None, (machine.ready_since, replaced.last)), default=s.now)
         calm = min(since, s.now) + timedelta(seconds=s.timings.replacement_reset)
-        replaced, wake = (Replacements(), None) if s.now >= calm else (replaced, calm)
+        replaced, wake = (ReplacementCount(), None) if s.now >= calm else (replaced, calm)
     steps: tuple[PatchMachine, ...] = ()
     if machine.head.labels.get(names.LABEL_MACHINE) != s.head.name:
         # B2.2: a lost label is put back.
@@ -146,6 +150,9 @@ def _active(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: Machine
         if refused is not None:
             return refused
         steps = (PatchMachine(machine, labels=((names.LABEL_MACHINE, s.head.name),)),)
+    if names.ANNOTATION_DRAIN_EXCLUDED_BY in machine.head.annotations and unprepared(s) is None:
+        # The kill switch was cleared before the machine was deleted: it is drained again when its time comes.
+        steps = (*steps, PatchMachine(machine, annotations=DRAIN_AGAIN, optional=True))
     if machine.ready:
         reason, message = Reason.MACHINE_READY, "the machine is up and its node is ready"
     else:
@@ -181,10 +188,11 @@ def _absent(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
     return replace(plan, replaced=replaced)
 
 
-def _lost(s: Snapshot) -> tuple[Replacements, tuple[EventNote, ...]] | None:
+def _lost(s: Snapshot) -> tuple[ReplacementCount, tuple[EventNote, ...]] | None:
     """B1.6: the brake as it is after a loss was noted; None when the API server must be asked first."""
     uid = s.stored.machine_uid
-    if not uid or s.stored.shutdown_requested is not None or s.stored.replaced.uid == uid:
+    own_shutdown = s.stored.shutdown_requested is not None or uid == s.cancelled_uid
+    if not uid or own_shutdown or s.stored.replaced.uid == uid:
         return s.stored.replaced, ()
     if uid not in s.answers.gone:
         return None
@@ -193,7 +201,7 @@ def _lost(s: Snapshot) -> tuple[Replacements, tuple[EventNote, ...]] | None:
     return replaced, (EventNote(reason=Reason.MACHINE_LOST, message=message, warning=True, once=uid),)
 
 
-def _create(s: Snapshot, verdict: EffectiveVerdict, want: Want, replaced: Replacements) -> Plan:
+def _create(s: Snapshot, verdict: EffectiveVerdict, want: Want, replaced: ReplacementCount) -> Plan:
     world = s.world
     if world.children_error:
         return error(s, verdict, want, Reason.MACHINE_CREATION_FAILED, world.children_why, stalled=True)
@@ -287,19 +295,19 @@ def _leftovers(s: Snapshot) -> tuple[tuple[Child, ...], tuple[Child, ...]]:
     return tuple(ready), tuple(unusable)
 
 
-def _brake(s: Snapshot, replaced: Replacements) -> datetime | None:
+def _brake(s: Snapshot, replaced: ReplacementCount) -> datetime | None:
     if not replaced.count or replaced.last is None:
         return None
     due = replaced.last + s.timings.replacement_delay(replaced.count)
     return due if due > s.now else None
 
 
-def _count(s: Snapshot, uid: str) -> tuple[Replacements, bool]:
+def _count(s: Snapshot, uid: str) -> tuple[ReplacementCount, bool]:
     """Count a replacement once per Machine."""
     before = s.stored.replaced
     if before.uid == uid:
         return before, False
-    return Replacements(before.count + 1, whole_second(s.now), uid), True
+    return ReplacementCount(before.count + 1, whole_second(s.now), uid), True
 
 
 def _with_details(text: str, details: str) -> str:

@@ -76,7 +76,9 @@ class MachineMetrics:
         key, kind = Key(s.head.namespace, s.head.name), s.spec.schedule.kind
         resolution = s.world.resolution
         if isinstance(resolution, Unreadable):
-            self._errors.child("provider_unreadable").inc()
+            # As in status: a restart or a short outage is no error.
+            if s.unreadable_for >= s.timings.unreadable_limit:
+                self._errors.child("provider_unreadable").inc()
             self._unresolved.pop(key, None)
             return
         self._evaluations.child("active" if plan.verdict.active else "inactive").inc()
@@ -112,5 +114,14 @@ class MachineMetrics:
         if error:
             self._errors.child(error).inc()
 
+    def status_failed(self) -> None:
+        """A status could not be written."""
+        self._errors.child("status_not_written").inc()
+
     def forget(self, key: Key) -> None:
         self._unresolved.pop(key, None)
+
+    def forget_namespace(self, namespace: str) -> None:
+        """The last ScheduledMachine of a namespace is gone, and with it the namespace's series."""
+        for family in (self._resolutions, self._resolution_errors, self._transitions, self._replacements):
+            family.remove_matching(namespace)

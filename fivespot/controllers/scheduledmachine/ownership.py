@@ -5,7 +5,7 @@ from __future__ import annotations
 from fivespot.api import names
 from fivespot.runtime.objects import GroupKind, Head
 
-from .cluster_api import ChildRef, MachineView
+from .cluster_api import MachineView
 
 __all__ = ["child_is_ours", "machine_is_ours"]
 
@@ -26,11 +26,15 @@ def child_is_ours(
 ) -> bool:
     """Whether a bootstrap or infrastructure object is ours.
 
-    :param machine: our Machine, where there is one.
+    :param machine: the Machine under the ScheduledMachine's name, whoever owns it; None when there is none.
     """
     controller = child.controller
-    if controller is not None and machine is not None and controller.uid == machine.head.uid:
-        return True
+    if machine is not None and machine_is_ours(machine.head, owner_uid):
+        if controller is not None and controller.uid == machine.head.uid:
+            return True
+    elif machine is not None and _uses(machine, child, group_kind):
+        # What a living Machine uses that is not ours is not ours either, whoever made it.
+        return False
     marked = child.annotations.get(names.ANNOTATION_UID)
     if marked is not None:
         # Its Machine may be gone already, so kind and name stand in for the uid.
@@ -45,9 +49,18 @@ def child_is_ours(
         controller is None
         and machine is not None
         and child.labels.get(names.LABEL_MACHINE) == owner_name
-        and any(_names(ref, child, group_kind) for ref in (machine.bootstrap, machine.infrastructure))
+        and _refers(machine, child, group_kind)
     )
 
 
-def _names(ref: ChildRef | None, child: Head, group_kind: GroupKind) -> bool:
-    return ref is not None and ref.group_kind == group_kind and ref.name == child.name
+def _uses(machine: MachineView, child: Head, group_kind: GroupKind) -> bool:
+    """Whether a Machine owns an object or refers to it."""
+    owned = any(owner.uid == machine.head.uid for owner in child.owners)
+    return owned or _refers(machine, child, group_kind)
+
+
+def _refers(machine: MachineView, child: Head, group_kind: GroupKind) -> bool:
+    return any(
+        ref is not None and ref.group_kind == group_kind and ref.name == child.name
+        for ref in (machine.bootstrap, machine.infrastructure)
+    )

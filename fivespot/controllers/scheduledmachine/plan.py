@@ -12,7 +12,7 @@ from fivespot.runtime.telemetry import EventNote
 
 from .cluster_api import MachineView
 from .snapshot import Child, Slot
-from .stored_status import Replacements
+from .stored_status import ReplacementCount
 
 __all__ = [
     "CreateChildren",
@@ -55,35 +55,41 @@ class CreateChildren:
 
 @dataclass(frozen=True, slots=True)
 class PatchMachine:
-    """Set annotations, labels or spec fields on our Machine."""
+    """Set annotations, labels or spec fields on our Machine.
+
+    :param annotations: keys and values; a value of None removes the annotation.
+    :param optional: the steps after it are carried out whether or not it succeeds.
+    """
 
     machine: MachineView
-    annotations: tuple[tuple[str, str], ...] = ()
+    annotations: tuple[tuple[str, str | None], ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
     drain_seconds: int | None = None
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteMachine:
-    """Delete our Machine, and nothing beside it: Cluster API then drains and removes the rest.
-
-    :param as_seen: only while it is as it was seen, because what it had not reached yet is the reason.
-    """
+    """Delete our Machine at the version that was decided on. Cluster API then drains and removes the rest."""
 
     machine: MachineView
-    as_seen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteChildren:
-    """Delete what is left of ours after the Machine."""
+    """Delete what is left of ours after the Machine, at the versions that were decided on."""
 
     children: tuple[Child, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DropFinalizer:
-    """Let go of the ScheduledMachine. Always the last step."""
+    """Remove our finalizer from the ScheduledMachine. Always the last step.
+
+    :param forced: also when the steps before it failed: the clean-up is overdue, and the administrator asked for it.
+    """
+
+    forced: bool = False
 
 
 Step = CreateChildren | PatchMachine | DeleteMachine | DeleteChildren | DropFinalizer
@@ -106,6 +112,8 @@ class Plan:
     :param wake: the earliest instant at which the decision changes by itself.
     :param recheck: evaluate again within a jittered minute, because no event may tell.
     :param overdue: the deletion of the ScheduledMachine has outlasted its limit.
+    :param repeated: a failure that was told before, perhaps in other words.
+    :param undecided: nothing could be concluded of the machine; status keeps what it says of it.
     :param why_waiting: of a quiet plan: what it waits for.
     """
 
@@ -126,10 +134,12 @@ class Plan:
     nothing_left: bool = False
     shutdown_requested: datetime | None = None
     next_cleanup: datetime | None = None
-    replaced: Replacements = field(default_factory=Replacements)
+    replaced: ReplacementCount = field(default_factory=ReplacementCount)
     replacement: str = ""
     events: tuple[EventNote, ...] = ()
     wake: datetime | None = None
     recheck: bool = False
     overdue: bool = False
+    repeated: bool = False
+    undecided: bool = False
     why_waiting: str = ""

@@ -1,16 +1,32 @@
-"""What observing needs of the caches, so that the same reading also works on objects that were fetched one by one."""
+"""The inputs of an evaluation as protocols, so that it also works on objects that were fetched one by one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from fivespot.runtime.objects import GroupKind, Key, KindAbsent, KindState, KindUnknown, Object, Resource
 
-__all__ = ["KindFacts", "KindReaders", "ObjectReader", "OpenKind", "ReadState"]
+from .snapshot import Slot
+
+__all__ = ["Inputs", "NamedKind", "ObjectReader", "OpenKind", "ReadState"]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedKind:
+    """A kind that a child of one ScheduledMachine can have.
+
+    :param version: the version that the template names; "" where only a reference names the kind.
+    """
+
+    slot: Slot
+    group_kind: GroupKind
+    version: str = ""
 
 
 class ReadState(Protocol):
-    """How reading goes; see :class:`fivespot.runtime.cache.InformerStatus`."""
+    """The health of a reader; see :class:`fivespot.runtime.cache.InformerStatus`."""
 
     @property
     def synced(self) -> bool: ...
@@ -33,6 +49,8 @@ class ObjectReader(Protocol):
 
     def get(self, key: Key) -> Object | None: ...
 
+    def list(self) -> Sequence[Object]: ...
+
 
 class OpenKind(Protocol):
     """A kind that is being read."""
@@ -44,17 +62,39 @@ class OpenKind(Protocol):
     def informer(self) -> ObjectReader: ...
 
 
-class KindReaders(Protocol):
-    """Readers of kinds that users' objects name."""
+class Inputs(Protocol):
+    """Everything that an evaluation reads. Only :meth:`require` and :meth:`complete` have effects."""
 
-    def open(self, group_kind: GroupKind, state: KindState, version: str | None = None) -> OpenKind: ...
+    @property
+    def machines(self) -> ObjectReader | None:
+        """Machines; None while they are not read."""
+        ...
 
+    @property
+    def clusters(self) -> ObjectReader | None:
+        """Clusters; None while they are not read."""
+        ...
 
-class KindFacts(Protocol):
-    """Which kinds are defined; :class:`~fivespot.runtime.cache.Kinds` is one."""
+    def lookup(self, gk: GroupKind, /) -> KindState | KindAbsent | KindUnknown:
+        """What is known of a kind's definition."""
+        ...
 
-    def watch_group(self, group: str) -> None: ...
+    def in_group(self, group: str, /) -> tuple[KindState, ...] | KindUnknown:
+        """All kinds of a group."""
+        ...
 
-    def lookup(self, gk: GroupKind) -> KindState | KindAbsent | KindUnknown: ...
+    def schedules(self, gk: GroupKind, /) -> OpenKind | None:
+        """The schedules of a kind; None while they are not read."""
+        ...
 
-    def in_group(self, group: str) -> tuple[KindState, ...] | KindUnknown: ...
+    def children(self, gk: GroupKind, /) -> OpenKind | None:
+        """The bootstrap or infrastructure objects of a kind; None while they are not read."""
+        ...
+
+    def require(self, schedule: GroupKind, children: Iterable[NamedKind], /) -> None:
+        """Read these kinds from now on."""
+        ...
+
+    async def complete(self) -> bool:
+        """Fetch what was asked for in vain; whether there was anything, so that looking again shows more."""
+        ...

@@ -2,51 +2,65 @@
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
 import structlog
 
 from fivespot.api import names
 from fivespot.contract import Unreadable
-from fivespot.runtime.cache import Informer
 from fivespot.runtime.errors import (
     ApiError,
     ConflictError,
-    FivespotError,
+    ForbiddenError,
+    InvalidError,
     NotFoundError,
+    ServerTimeoutError,
     StaleReadError,
     TransportError,
 )
 from fivespot.runtime.manager import ManagerContext
-from fivespot.runtime.objects import Key, Object, Resource
+from fivespot.runtime.objects import Key, Object
 from fivespot.runtime.reconcile import DONE, Result, ensure_finalizer
-from fivespot.runtime.telemetry import EventNote
 
 from .act import StepResults, StepRunner
 from .common_plans import is_our_status
 from .decide import decide
 from .deletion_limiter import DeletionLimiter
-from .instants import whole_second
+from .evaluate import Evaluation, evaluate, look
+from .informers import MachineInformers
+from .instants import read_instant, whole_second
 from .live_lookup import LiveLookup
 from .metrics import MachineMetrics
-from .observe import MACHINE_KIND, Observer
+from .observe import machine_resource, template_resources
+from .orphans import OrphanSearch
 from .plan import CreateChildren, DeleteChildren, DeleteMachine, Plan, Want
 from .refusals import Refusals, fingerprint
+from .run_end import Ending, RunEnd, plan_to_tell
 from .settings import MachineSettings
 from .snapshot import Answers, Slot, Snapshot
-from .sources import SCHEDULED_MACHINES
+from .sources import SCHEDULED_MACHINES, settled_since
 from .spec import SpecView, read_spec
-from .status import after_failure, after_refusal, build_status
+from .status import after_refusal, build_status
 from .status_writer import CONTROLLER, MachineStatusWriter
-from .stored_status import Replacements, read_stored_status
+from .stored_status import ReplacementCount, read_stored_status
 from .timings import Timings
 
-__all__ = ["CONTROLLER", "MachineReconciler"]
+__all__ = ["CONTROLLER", "HOUSEKEEPING", "MachineReconciler"]
 
-_ROUNDS = 4
-"""Decisions in one run: enough to ask a question, delete leftovers and go on, and few enough never to spin."""
+HOUSEKEEPING: Final = Key("", "housekeeping")
+"""The key of what concerns no single machine: whether the wall clock was set, and the search for orphans."""
+
+_ROUNDS: Final = 4
+"""Decisions in one run that lead to steps: enough to delete leftovers and go on, and few enough never to spin."""
+_SLOW: Final = 40.0
+"""Seconds after which status tells of a request that is not answered."""
+_MINUTE: Final = 60.0
+_CLOCK_JUMP: Final = 2.0
+"""Seconds by which the wall clock has to move against the loop's for it to count as set."""
 
 _log = structlog.get_logger("fivespot.scheduledmachine")
 
@@ -54,53 +68,82 @@ _log = structlog.get_logger("fivespot.scheduledmachine")
 class MachineReconciler:
     """Brings the machine of one ScheduledMachine to what its schedule says.
 
-    :param machines: the informer of ScheduledMachines.
+    :param enqueue: has a machine run, now or after some seconds.
     """
 
     def __init__(
         self,
         context: ManagerContext,
-        machines: Informer,
-        observer: Observer,
+        informers: MachineInformers,
         metrics: MachineMetrics,
         timings: Timings,
         settings: MachineSettings,
+        enqueue: Callable[[Key, float], None],
     ) -> None:
         self._client = context.client
         self._clock = context.clock
         self._dry_run = context.settings.dry_run
-        self._force_finalizer = settings.force_finalizer_on_timeout
-        self._machines = machines
-        self._observer = observer
+        self._settings = settings
+        self._informers = informers
         self._metrics = metrics
         self._timings = timings
-        self._lookup = LiveLookup(context.client, context.cache.kinds)
+        self._enqueue = enqueue
+        self._lookup = LiveLookup(context.client, informers)
         self._steps = StepRunner(context.client, SCHEDULED_MACHINES)
         self._writer = MachineStatusWriter(context, metrics, timings)
         self._refusals = Refusals(timings, context.rng)
-        self._brake = DeletionLimiter(settings.max_deletions_per_minute)
+        self._limiter = DeletionLimiter(settings.max_deletions_per_minute, enqueue)
+        self._orphans = OrphanSearch(
+            context.client,
+            context.clock,
+            informers,
+            informers.scheduled_machines,
+            timings,
+            context.settings.namespaces,
+            dry_run=self._dry_run,
+        )
         # Small memories of this process; each entry goes with its object.
         self._specs: dict[Key, tuple[str, int, SpecView]] = {}
         self._unreadable: dict[Key, float] = {}
+        self._unfinished: dict[Key, float] = {}
+        self._cancelled: dict[Key, tuple[str, float]] = {}
+        self._clock_offset: float | None = None
+        self._next_search = 0.0
+
+    def begin_term(self) -> None:
+        """Start to work, perhaps after another process did: what was remembered of the world is outdated."""
+        now = self._clock.monotonic()
+        self._lookup.forget_all()
+        self._refusals.forget_all()
+        if self._settings.max_deletions_per_minute is not None:
+            self._limiter.begin_term(self._begun_lately(now))
+        for memory in (self._unreadable, self._unfinished, self._cancelled):
+            memory.clear()
+        self._clock_offset = None
+        self._next_search = now + self._timings.orphan_age
+        self._enqueue(HOUSEKEEPING, 0.0)
+
+    def _begun_lately(self, now: float) -> Iterator[float]:
+        """When deletions of the last minute began, as far as Machines and statuses tell; on the loop's clock."""
+        wall = self._clock.now()
+        machines = self._informers.machines
+        traces = [obj.head.deletion_timestamp for obj in machines.list()] if machines is not None else []
+        traces += [settled_since(obj) for obj in self._informers.scheduled_machines.list()]
+        for text in traces:
+            at = read_instant(text)
+            if at is not None and 0 <= (wall - at).total_seconds() < _MINUTE:
+                yield now - (wall - at).total_seconds()
 
     async def reconcile(self, key: Key) -> Result:
-        obj = self._machines.get(key)
+        if key == HOUSEKEEPING:
+            return await self._keep_house()
+        obj = self._informers.scheduled_machines.get(key)
         if obj is None:
             self.forget(key)
             return DONE
         begun = self._clock.monotonic()
-        try:
-            result = await self._run(key, obj)
-        except (ConflictError, StaleReadError):
-            raise
-        except FivespotError as error:
-            phase = read_stored_status(obj.decode()).phase or "Pending"
-            self._metrics.finished(
-                phase, self._clock.monotonic() - begun, failed=True, error=type(error).__name__.removesuffix("Error")
-            )
-            raise
-        self._metrics.finished(result.phase or "Pending", self._clock.monotonic() - begun)
-        return result
+        end = await self._run(key, obj)
+        return await self._finish(key, end, begun)
 
     def priority(self, key: Key) -> int:
         """B5.4: ``spec.priority`` as last read."""
@@ -109,80 +152,82 @@ class MachineReconciler:
 
     def forget(self, key: Key) -> None:
         """The object is gone, and with it all that was remembered of it."""
-        self._specs.pop(key, None)
-        self._unreadable.pop(key, None)
+        for memory in (self._specs, self._unreadable, self._unfinished, self._cancelled):
+            memory.pop(key, None)
         self._lookup.forget(key)
         self._writer.forget(key)
         self._refusals.forget(key)
-        self._brake.release(key)
+        self._limiter.release(key, self._clock.monotonic())
+        if not self._informers.scheduled_machines.list(key.namespace):
+            self._metrics.forget_namespace(key.namespace)
 
     # One run -----------------------------------------------------------------------------------------------------
 
-    async def _run(self, key: Key, obj: Object) -> Result:
+    async def _run(self, key: Key, obj: Object) -> RunEnd:
+        """Everything that a run does, and how it ended; nothing but a cancellation is raised."""
         if obj.head.deleting and names.FINALIZER not in obj.head.finalizers:
-            return DONE
-        fresh = False
-        body = obj.decode()
-        snapshot = self._snapshot(key, obj, body)
-        if self._needs_finalizer(snapshot):
-            fresh = not snapshot.stored.phase
-            try:
-                obj = await ensure_finalizer(self._client, SCHEDULED_MACHINES, obj, names.FINALIZER)
-            except NotFoundError:
-                return DONE
-            body = obj.decode()
-            snapshot = self._snapshot(key, obj, body, fresh=fresh)
-        if fresh:
-            self._lookup.nothing_to_find(key, obj.head.uid)
-        if self._lookup.searched(key, obj.head.uid):
-            snapshot = replace(snapshot, answers=Answers(searched=True))
-        events: list[EventNote] = []
+            return RunEnd(obj=obj, gone=True)
+        end = RunEnd(obj=obj)
+        try:
+            fresh = False
+            if names.FINALIZER not in obj.head.finalizers and not self._dry_run:
+                snapshot = self._snapshot(key, obj)
+                if not snapshot.paused:
+                    end = replace(end, snapshot=snapshot, plan=decide(snapshot))
+                    obj = await ensure_finalizer(self._client, SCHEDULED_MACHINES, obj, names.FINALIZER)
+                    end = replace(end, obj=obj)
+                    fresh = not snapshot.stored.phase
+            if fresh:
+                self._lookup.is_new(key, obj.head.uid)
+            return await self._rounds(key, end, fresh=fresh)
+        except NotFoundError:
+            return replace(end, gone=True)
+        except Exception as error:
+            # Whatever it is: it has to be told, and the key has to come back.
+            return replace(end, error=error)
+
+    async def _rounds(self, key: Key, end: RunEnd, *, fresh: bool) -> RunEnd:
+        answers = Answers(searched=self._lookup.nothing_left(key, end.obj.head.uid))
+        events: tuple[Any, ...] = ()
         for _ in range(_ROUNDS):
-            plan = self._decide(key, snapshot)
-            if plan.ask is not None:
-                machines = self._machine_resource(snapshot) if snapshot.world.capi.version else None
-                snapshot = await self._lookup.answer(plan.ask, snapshot, machines)
-                continue
-            try:
-                outcome = await self._act(snapshot, obj, plan)
-            except (ApiError, TransportError) as error:
-                await self._report_trouble(obj, snapshot, plan, error)
-                raise
-            plan = self._conclude(snapshot, plan, outcome)
-            if not self._goes_on(plan, outcome):
-                if events:
-                    plan = replace(plan, events=(*events, *plan.events))
-                result = await self._writer.write(obj, snapshot, plan, let_go=outcome.let_go)
-                self._reported(key, snapshot, plan)
-                return result
-            events += plan.events
-            snapshot = replace(self._snapshot(key, obj, body, fresh=fresh), answers=snapshot.answers)
-        raise StaleReadError(f"reconcile {key}: the world kept changing")
+            obj = end.obj
+            found = await self._evaluate(key, obj, answers, fresh=fresh)
+            s, plan = found.snapshot, replace(found.plan, events=(*events, *found.plan.events))
+            end = RunEnd(obj=obj, snapshot=s, plan=plan)
+            if found.unanswered is not None:
+                self._limiter.release(key, self._clock.monotonic())
+                why = found.unanswered
+                return replace(end, error=why.error or StaleReadError(why.why))
+            end = await self._act(key, end)
+            if end.error is not None or end.gone or not _goes_on(plan, end.results):
+                return end
+            events = plan.events
+            answers = replace(s.answers, found=())
+        return replace(end, error=StaleReadError(f"{key}: the world kept changing"))
 
-    def _reported(self, key: Key, s: Snapshot, plan: Plan) -> None:
-        """Once a status of ours is there, what it does not name does not exist; should it be lost, a search is due.
+    async def _evaluate(self, key: Key, obj: Object, answers: Answers, *, fresh: bool) -> Evaluation:
+        return await evaluate(
+            self._informers,
+            self._lookup,
+            lambda: self._snapshot(key, obj, fresh=fresh),
+            answers=answers,
+            judge=lambda s: self._judge(key, s),
+        )
 
-        What was written decides, and not what is there by now: it may have been lost before its answer came.
-        """
-        if not self._lookup.searched(key, s.head.uid):
-            return
-        written = not plan.quiet and not self._dry_run
-        if is_our_status(read_stored_status({"status": build_status(s, plan)}) if written else s.stored):
-            self._lookup.forget(key)
-
-    def _decide(self, key: Key, s: Snapshot) -> Plan:
-        """The plan, with the brake on deletions asked only for one that would begin a deletion by schedule."""
+    def _judge(self, key: Key, s: Snapshot) -> Plan:
+        """The plan, with the administrator's limit asked only for one that would begin a deletion by schedule."""
         plan = decide(s)
-        braked = plan.want in (Want.INACTIVE, Want.DISABLED) and not s.head.deleting
-        if not braked or not any(isinstance(step, DeleteMachine) for step in plan.steps):
-            self._brake.release(key)
+        limited = plan.want in (Want.INACTIVE, Want.DISABLED) and not s.head.deleting
+        if not limited or not any(isinstance(step, DeleteMachine) for step in plan.steps):
+            self._limiter.release(key, s.monotonic)
             return plan
-        wait = self._brake.wait(key, s.monotonic)
+        wait = self._limiter.wait(key, s.monotonic)
         return decide(replace(s, deletion_wait=wait)) if wait > 0 else plan
 
-    def _snapshot(self, key: Key, obj: Object, body: dict[str, Any], *, fresh: bool = False) -> Snapshot:
+    def _snapshot(self, key: Key, obj: Object, *, fresh: bool = False) -> Snapshot:
+        body = obj.decode()
         spec, stored = self._spec(key, obj, body), read_stored_status(body)
-        world = self._observer.look(obj.head, spec, stored)
+        world = look(self._informers, obj.head, spec, stored, self._settings.capi_version)
         now, monotonic = self._clock.now(), self._clock.monotonic()
         unreadable_for = 0.0
         if isinstance(world.resolution, Unreadable):
@@ -199,11 +244,19 @@ class MachineReconciler:
             timings=self._timings,
             unreadable_for=unreadable_for,
             fresh=fresh,
-            force_finalizer=self._force_finalizer,
+            force_finalizer=self._settings.force_finalizer_on_timeout,
+            cancelled_uid=self._cancelled_uid(key, monotonic),
         )
         if key not in self._refusals:
             return snapshot
         return replace(snapshot, refusal=self._refusals.current(key, fingerprint(snapshot)))
+
+    def _cancelled_uid(self, key: Key, monotonic: float) -> str:
+        uid, at = self._cancelled.get(key, ("", 0.0))
+        if uid and monotonic - at > self._timings.late_deletion:
+            del self._cancelled[key]
+            return ""
+        return uid
 
     def _spec(self, key: Key, obj: Object, body: dict[str, Any]) -> SpecView:
         found = self._specs.get(key)
@@ -213,72 +266,211 @@ class MachineReconciler:
         self._specs[key] = (obj.head.uid, obj.head.generation, spec)
         return spec
 
-    def _needs_finalizer(self, s: Snapshot) -> bool:
-        return not s.head.deleting and names.FINALIZER not in s.head.finalizers and not s.paused and not self._dry_run
+    # Steps ---------------------------------------------------------------------------------------------------------
 
-    async def _act(self, s: Snapshot, obj: Object, plan: Plan) -> StepResults:
+    async def _act(self, key: Key, end: RunEnd) -> RunEnd:
+        """Carry out the plan's steps."""
+        s, plan = end.snapshot, end.plan
+        assert s is not None
+        assert plan is not None
         if not plan.steps or self._dry_run:
-            return StepResults(vanished=False)
-        machines = None if not s.world.capi.version else self._machine_resource(s)
-        return await self._steps.act(s, obj, plan, machines, self._template_resources(s))
+            if self._dry_run:
+                self._limiter.release(key, s.monotonic)
+            return replace(end, results=StepResults(vanished=False), plan=self._conclude(key, s, plan, StepResults()))
+        if _can_be_taken_back(s, plan):
+            end = await self._announce(key, end)
+            if end.error is not None or end.gone:
+                self._limiter.release(key, s.monotonic)
+                return end
+            s = end.snapshot or s
+        machines = machine_resource(self._informers, s.world.capi.version) if s.world.capi.version else None
+        templates = template_resources(self._informers, s.spec)
+        async with asyncio.TaskGroup() as group:
+            acting = group.create_task(self._steps.act(s, end.obj, plan, machines, templates))
+            done, _ = await asyncio.wait({acting}, timeout=_SLOW)
+            if not done:
+                end = await self._tell_slow(key, end)
+        results = acting.result()
+        self._settle_turn(key, results)
+        s = end.snapshot or s
+        if results.failure is not None:
+            after = replace(s, world=self._look(s))
+            return replace(end, snapshot=after, results=results, error=results.failure)
+        return replace(end, results=results, plan=self._conclude(key, s, plan, results))
 
-    def _machine_resource(self, s: Snapshot) -> Resource:
-        state = self._observer.machine_state()
-        if state is None or s.world.capi.version not in state.served:
-            raise StaleReadError(f"use {MACHINE_KIND}: Cluster API has changed")
-        return state.resource(s.world.capi.version)
+    async def _announce(self, key: Key, end: RunEnd) -> RunEnd:
+        """Write the status of a deletion that can still be taken back before it is sent.
 
-    def _template_resources(self, s: Snapshot) -> dict[Slot, Resource]:
-        resources = {}
-        for slot, template in ((Slot.BOOTSTRAP, s.spec.bootstrap), (Slot.INFRASTRUCTURE, s.spec.infrastructure)):
-            state = self._observer.template_resource(template) if template is not None else None
-            if state is not None and template is not None and template.version in state.served:
-                resources[slot] = state.resource(template.version)
-        return resources
+        The write holds only while the ScheduledMachine is as it was read: where the spec was edited, or another leader
+        has decided otherwise, nothing is deleted. It also remembers that the shutdown is our own.
+        """
+        assert end.snapshot is not None
+        assert end.plan is not None
+        try:
+            written = await self._writer.announce(end.obj, end.snapshot, end.plan)
+        except (ForbiddenError, InvalidError):
+            # Whether it holds cannot be told, and that may last; the deletion has a precondition of its own.
+            return end
+        except NotFoundError:
+            return replace(end, gone=True)
+        except (ApiError, TransportError) as error:
+            return replace(end, error=error)
+        stored = read_stored_status(written.decode())
+        return replace(end, obj=written, snapshot=replace(end.snapshot, head=written.head, stored=stored))
 
-    def _conclude(self, s: Snapshot, plan: Plan, outcome: StepResults) -> Plan:
-        key = Key(s.head.namespace, s.head.name)
-        if outcome.refused is None:
-            if plan.steps:
-                self._refusals.forget(key)
-            elif not plan.quiet and s.refusal is None:
-                self._refusals.outdate(key, plan.want)
-            if outcome.machine is None and not outcome.children:
+    async def _tell_slow(self, key: Key, end: RunEnd) -> RunEnd:
+        assert end.plan is not None
+        error = StaleReadError(f"a request has not been answered for {_SLOW:g} s")
+        slow = plan_to_tell(replace(end, error=error), self._timings.conflict_limit, self._timings)
+        assert slow is not None
+        told = await self._announce(key, replace(end, plan=slow))
+        return replace(told, plan=end.plan, error=None)
+
+    def _settle_turn(self, key: Key, results: StepResults) -> None:
+        now = self._clock.monotonic()
+        unknown = isinstance(results.failure, TransportError | ServerTimeoutError)
+        if unknown or (results.failure is None and results.refused is None):
+            self._limiter.used(key, now)
+        else:
+            self._limiter.release(key, now)
+
+    def _look(self, s: Snapshot) -> Any:
+        return look(self._informers, s.head, s.spec, s.stored, self._settings.capi_version)
+
+    def _conclude(self, key: Key, s: Snapshot, plan: Plan, results: StepResults) -> Plan:
+        """The plan as it stands after its steps."""
+        if results.unprepared is not None:
+            after = replace(s, world=self._look(s))
+            refusal = self._refusals.note(
+                key, results.unprepared, plan.want, fingerprint(after), self._clock.monotonic(), optional=True
+            )
+            self._metrics.refused(results.unprepared.reason)
+            due = s.now + timedelta(seconds=refusal.due - self._clock.monotonic())
+            message = f"{plan.message}; the Machine could not be prepared for it: {refusal.message}"
+            plan = replace(plan, message=message, wake=min(plan.wake or due, due))
+        if results.refused is None:
+            if results.unprepared is None:
+                if plan.steps:
+                    self._refusals.forget(key)
+                elif not plan.quiet and s.refusal is None:
+                    self._refusals.outdate(key, plan.want)
+            if results.machine is None and not results.children:
                 return plan
             return replace(
                 plan,
-                machine=outcome.machine or plan.machine,
-                bootstrap=outcome.children.get(Slot.BOOTSTRAP, plan.bootstrap),
-                infrastructure=outcome.children.get(Slot.INFRASTRUCTURE, plan.infrastructure),
+                machine=results.machine or plan.machine,
+                bootstrap=results.children.get(Slot.BOOTSTRAP, plan.bootstrap),
+                infrastructure=results.children.get(Slot.INFRASTRUCTURE, plan.infrastructure),
             )
         # What was created before the refusal is in the caches by now and must not count as a change.
-        after = replace(s, world=self._observer.look(s.head, s.spec, s.stored))
-        seconds = self._refusals.note(key, outcome.refused, plan.want, fingerprint(after), self._clock.monotonic())
-        self._metrics.refused(outcome.refused.reason)
-        plan = after_refusal(after, plan, outcome.refused, seconds)
+        after = replace(s, world=self._look(s))
+        monotonic = self._clock.monotonic()
+        refusal = self._refusals.note(key, results.refused, plan.want, fingerprint(after), monotonic)
+        self._metrics.refused(results.refused.reason)
+        refused = replace(results.refused, message=refusal.message)
+        plan = after_refusal(after, plan, refused, refusal.due - monotonic)
         if any(isinstance(step, CreateChildren) for step in plan.steps):
             plan = replace(
                 plan,
-                bootstrap=outcome.children.get(Slot.BOOTSTRAP, plan.bootstrap),
-                infrastructure=outcome.children.get(Slot.INFRASTRUCTURE, plan.infrastructure),
+                bootstrap=results.children.get(Slot.BOOTSTRAP, plan.bootstrap),
+                infrastructure=results.children.get(Slot.INFRASTRUCTURE, plan.infrastructure),
             )
-        if outcome.taints_lost:
+        if results.taints_lost:
             count = plan.replaced.count + 1
-            replaced = Replacements(count, whole_second(s.now), outcome.taints_lost)
+            replaced = ReplacementCount(count, whole_second(s.now), results.taints_lost)
             plan = replace(plan, replaced=replaced, replacement="TaintsLost")
         return plan
 
-    @staticmethod
-    def _goes_on(plan: Plan, outcome: StepResults) -> bool:
-        """Whether the steps already led to another world that should be judged before anything is said."""
-        only_leftovers = bool(plan.steps) and all(isinstance(step, DeleteChildren) for step in plan.steps)
-        return only_leftovers and outcome.refused is None and outcome.vanished
+    # The end of a run ------------------------------------------------------------------------------------------------
 
-    async def _report_trouble(self, obj: Object, s: Snapshot, plan: Plan, error: ApiError | TransportError) -> None:
-        """B1.1: a run that does not finish says so. The next comes after a back-off, or at once after a conflict."""
-        if isinstance(error, ConflictError):
-            return
-        after = replace(s, world=self._observer.look(s.head, s.spec, s.stored))
-        # A server in trouble may not take the report either; the first error is the one to be raised.
-        with contextlib.suppress(ApiError, TransportError):
-            await self._writer.write(obj, after, after_failure(after, plan, error))
+    async def _finish(self, key: Key, end: RunEnd, begun: float) -> Result:
+        """Tell how a run ended, and arrange the next one.
+
+        :raises Exception: what cut the run short, for the queue to back off.
+        """
+        now = self._clock.monotonic()
+        ending = end.ending
+        if ending is Ending.GONE:
+            # The cache will say so too; should it not, it is looked at again.
+            return Result(requeue_after=self._timings.next_look)
+        if ending is Ending.CONCLUDED:
+            self._unfinished.pop(key, None)
+            lasting = 0.0
+        else:
+            lasting = now - self._unfinished.setdefault(key, now)
+        error = end.error if ending in (Ending.CONFLICT, Ending.FAILED) else None
+        told = plan_to_tell(end, lasting, self._timings)
+        result = Result(phase=read_stored_status(end.obj.decode()).phase or "Pending")
+        try:
+            if told is not None:
+                assert end.snapshot is not None
+                result = await self._writer.write(end.obj, end.snapshot, told, let_go=end.results.let_go)
+                self._written(key, end.snapshot, told)
+            elif error is not None:
+                self._writer.tell_failure(end.obj, f"the run failed: {type(error).__name__}")
+        except Exception as failure:
+            lasting = now - self._unfinished.setdefault(key, now)
+            self._metrics.status_failed()
+            if lasting >= self._timings.conflict_limit:
+                words = f"{error}; " if error is not None else ""
+                self._writer.tell_failure(end.obj, f"{words}the status cannot be written: {failure}")
+            error = error or failure
+        self._count(result, begun, error, lasting)
+        if error is not None:
+            raise error
+        if ending is Ending.WAITING:
+            left = self._timings.unreadable_limit - lasting
+            if left > 0:
+                wake = left if result.requeue_after is None else min(left, result.requeue_after)
+                return replace(result, requeue_after=wake)
+        return result
+
+    def _count(self, result: Result, begun: float, error: Exception | None, lasting: float) -> None:
+        seconds = self._clock.monotonic() - begun
+        phase = result.phase or "Pending"
+        if error is None:
+            self._metrics.finished(phase, seconds)
+        elif not isinstance(error, StaleReadError | ConflictError) or lasting >= self._timings.conflict_limit:
+            name = type(error).__name__.removesuffix("Error")
+            self._metrics.finished(phase, seconds, failed=True, error=name)
+
+    def _written(self, key: Key, s: Snapshot, plan: Plan) -> None:
+        """Remember what follows from a status that was written."""
+        wrote = not plan.quiet and not self._dry_run
+        stays = plan.machine is not None and not plan.machine.deleting and not plan.want.down
+        if wrote and stays and s.stored.shutdown_requested is not None and plan.shutdown_requested is None:
+            assert plan.machine is not None
+            self._cancelled[key] = (plan.machine.head.uid, self._clock.monotonic())
+        # Once a status of ours is there, what it does not name does not exist; should it be lost, a search is due.
+        # What was written decides, and not what is there by now: it may have been lost before its answer came.
+        if self._lookup.nothing_left(key, s.head.uid):
+            stored = read_stored_status({"status": build_status(s, plan)}) if wrote else s.stored
+            if is_our_status(stored):
+                self._lookup.forget(key)
+
+    # What concerns no single machine ---------------------------------------------------------------------------------
+
+    async def _keep_house(self) -> Result:
+        now = self._clock.monotonic()
+        offset = self._clock.now().timestamp() - now
+        if self._clock_offset is not None and abs(offset - self._clock_offset) > _CLOCK_JUMP:
+            # Timers run on the loop's clock, and status promises instants of the wall clock.
+            _log.warning("the wall clock was set", by=round(offset - self._clock_offset, 3))
+            self._informers.enqueue_all()
+        self._clock_offset = offset
+        if now >= self._next_search:
+            self._next_search = now + self._timings.orphan_search
+            await self._orphans.remove()
+        return Result(requeue_after=self._timings.clock_check)
+
+
+def _goes_on(plan: Plan, results: StepResults) -> bool:
+    """Whether the steps already led to another world that should be judged before anything is said."""
+    only_leftovers = bool(plan.steps) and all(isinstance(step, DeleteChildren) for step in plan.steps)
+    return only_leftovers and results.refused is None and results.vanished
+
+
+def _can_be_taken_back(s: Snapshot, plan: Plan) -> bool:
+    """Whether a plan begins a deletion that another decision could still stop."""
+    begins = any(isinstance(step, DeleteMachine) for step in plan.steps)
+    return begins and not s.head.deleting and plan.want in (Want.ACTIVE, Want.INACTIVE, Want.DISABLED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from fivespot.runtime.clock import Random
@@ -16,6 +17,7 @@ __all__ = ["Refusals", "fingerprint"]
 
 _OUTDATED = ""
 """The fingerprint of no world."""
+_DIGITS = re.compile(r"[0-9]+")
 
 
 class Refusals:
@@ -37,16 +39,41 @@ class Refusals:
         found = self._found.get(key)
         return found[0] if found is not None and found[0].fingerprint == print_ else None
 
-    def note(self, key: Key, refused: RefusedStep, want: Want, print_: str, monotonic: float) -> float:
-        """Remember a refusal; the answer is the wait before the next try, in seconds."""
+    def note(
+        self,
+        key: Key,
+        refused: RefusedStep,
+        want: Want,
+        print_: str,
+        monotonic: float,
+        *,
+        optional: bool = False,
+    ) -> Refusal:
+        """Remember a refusal and when the next try is due.
+
+        The wait grows with each refusal of one cause, whatever the server's words are: they may hold a counter, or an
+        id of the request. Words that differ in nothing but digits are those of the first refusal.
+        """
         before = self._found.get(key)
-        attempt = before[0].attempt + 1 if before is not None and before[0].message == refused.message else 1
+        attempt, message = 1, refused.message
+        if before is not None and before[1] is want and before[0].cause == (refused.cause or refused.message):
+            attempt = before[0].attempt + 1
+            if _DIGITS.sub("#", before[0].message) == _DIGITS.sub("#", message):
+                message = before[0].message
         jitter = 1 + self._rng.uniform(-self._timings.refusal_jitter, self._timings.refusal_jitter)
         seconds = self._timings.refusal_delay(attempt) * jitter
-        due = monotonic + seconds
-        found = Refusal(print_, attempt, due, refused.reason, refused.message, refused.stalled)
+        found = Refusal(
+            print_,
+            attempt,
+            monotonic + seconds,
+            refused.reason,
+            message,
+            refused.stalled,
+            optional,
+            refused.cause or refused.message,
+        )
         self._found[key] = (found, want)
-        return seconds
+        return found
 
     def outdate(self, key: Key, want: Want) -> None:
         """Nothing was tried for this purpose in a changed world: should it change back, that is a change as well.
@@ -60,6 +87,9 @@ class Refusals:
 
     def forget(self, key: Key) -> None:
         self._found.pop(key, None)
+
+    def forget_all(self) -> None:
+        self._found.clear()
 
 
 def fingerprint(s: Snapshot) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 
 from fivespot.api import names
@@ -87,11 +87,13 @@ class Answers:
     """What live requests told, after ``decide`` asked for it.
 
     :param gone: uids of Machines that the API server says do not exist any more.
-    :param searched: a list by label over every kind that a child can have was made and is part of ``children``.
+    :param searched: every kind that a child can have was listed by label.
+    :param found: what that search found beside the cached objects.
     """
 
     gone: frozenset[str] = frozenset()
     searched: bool = False
+    found: tuple[Child, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,7 @@ class Refusal:
 
     :param fingerprint: of all that could make the next try end differently.
     :param due: monotonic seconds of the next try.
+    :param optional: the step was optional, so the steps after it are not held back.
     """
 
     fingerprint: str
@@ -108,6 +111,8 @@ class Refusal:
     reason: str
     message: str
     stalled: bool
+    optional: bool = False
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,7 @@ class World:
     """The caches' view of everything but the ScheduledMachine itself.
 
     :param machine: the Machine under our name, ours or not; None when there is none.
+    :param machine_why: what is in the way while ``machine_known`` is UNKNOWN.
     :param children: objects of kinds that the template, the Machine or status names.
     :param children_known: UNKNOWN while an informer of one of those kinds has not synced.
     :param children_error: it will not sync by itself: resolution the kind is refused.
@@ -125,6 +131,7 @@ class World:
     cluster: ClusterView
     machine: MachineView | None = None
     machine_known: Known = Known.YES
+    machine_why: str = ""
     children: tuple[Child, ...] = ()
     children_known: Known = Known.YES
     children_why: str = ""
@@ -141,7 +148,9 @@ class Snapshot:
     :param unreadable_for: seconds that the provider has been unreadable, 0 when it is not.
     :param fresh: the object never had our finalizer before this run, so no child can exist yet.
     :param force_finalizer: let go of an overdue deletion instead of waiting on.
-    :param deletion_wait: seconds for which the administrator's brake holds a deletion by schedule back.
+    :param deletion_wait: seconds for which the administrator's limit holds a deletion by schedule back.
+    :param cancelled_uid: the Machine whose shutdown this process cancelled a moment ago: a deletion that another
+        process had sent before may still arrive.
     """
 
     now: datetime
@@ -157,12 +166,28 @@ class Snapshot:
     fresh: bool = False
     force_finalizer: bool = False
     deletion_wait: float = 0.0
+    cancelled_uid: str = ""
 
     @property
     def machine(self) -> MachineView | None:
         """The Machine under our name, if it is ours."""
         found = self.world.machine
         return found if found is not None and machine_is_ours(found.head, self.head.uid) else None
+
+    @property
+    def disowned(self) -> MachineView | None:
+        """The Machine under our name, if we made it and its owner reference was taken off since."""
+        found = self.world.machine
+        if found is None or self.machine is not None or found.head.controller is not None:
+            return None
+        return found if found.head.annotations.get(names.ANNOTATION_UID) == self.head.uid else None
+
+    @property
+    def shutdown_begun(self) -> datetime | None:
+        """When our own shutdown began; None where there is none. An instant in the future (a clock was set back)
+        begins anew."""
+        begun = self.stored.shutdown_requested
+        return begun if begun is None or begun <= self.now + timedelta(seconds=1) else None
 
     @property
     def paused(self) -> bool:

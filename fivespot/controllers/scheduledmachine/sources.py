@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 import msgspec
 
-from fivespot.api import names
+from fivespot.api import Phase, names
 from fivespot.runtime.cache import Informer
+from fivespot.runtime.errors import ProtocolError
 from fivespot.runtime.objects import Change, ChangeType, GroupKind, Head, Object, Projection, Resource, share
 
 from .observe import named_kinds
@@ -24,10 +25,12 @@ __all__ = [
     "add_indexes",
     "child_changed",
     "kept_part_changed",
+    "kinds_of",
     "own_spec_changed",
     "phase_of",
     "schedule_changed",
     "schedule_value",
+    "settled_since",
 ]
 
 SCHEDULED_MACHINES: Final = Resource(names.GROUP, names.VERSION, names.PLURAL, names.KIND)
@@ -71,9 +74,18 @@ def _by_cluster(change: Change) -> Iterable[str] | None:
 def _by_kind(change: Change) -> Iterable[str] | None:
     if change.old is not None and _same_spec(change) and _children(change.old) == _children(change.object):
         return None
-    spec, stored = read_references(change.body), read_stored_children(change.body)
-    kinds = [group_kind for _, group_kind, _ in named_kinds(spec, stored, None)]
-    return [share(str(kind)) for kind in (GroupKind(names.PROVIDER_GROUP, spec.schedule.kind), *kinds)]
+    return [share(str(kind)) for kind in _kinds_in(change.body)]
+
+
+def kinds_of(obj: Object) -> list[GroupKind]:
+    """The kinds of schedules and children that a ScheduledMachine names in spec and status."""
+    return _kinds_in(obj.decode())
+
+
+def _kinds_in(body: Mapping[str, Any]) -> list[GroupKind]:
+    spec, stored = read_references(body), read_stored_children(body)
+    named = [named.group_kind for named in named_kinds(spec, stored, None)]
+    return [GroupKind(names.PROVIDER_GROUP, spec.schedule.kind), *named]
 
 
 def _same_spec(change: Change) -> bool:
@@ -139,6 +151,23 @@ def _reported_already(change: Change) -> bool:
     return change.own and change.type is not ChangeType.DELETED
 
 
+class _Since(msgspec.Struct, gc=False, rename="camel"):
+    type: str = ""
+    last_transition_time: str = ""
+
+
+class _SettledStatus(msgspec.Struct, gc=False):
+    phase: str = ""
+    conditions: list[_Since] = msgspec.field(default_factory=list)
+
+
+class _Settled(msgspec.Struct, gc=False):
+    status: _SettledStatus | None = None
+
+
+_settled_decoder = msgspec.json.Decoder(_Settled)
+
+
 class _Status(msgspec.Struct, gc=False):
     phase: str = ""
 
@@ -154,6 +183,17 @@ def phase_of(obj: Object) -> str:
     """The phase that a ScheduledMachine reports, Pending before its first report."""
     status = obj.decode_as(_phase_decoder).status
     return (status.phase if status is not None else "") or "Pending"
+
+
+def settled_since(obj: Object) -> str | None:
+    """Since when a ScheduledMachine is down on purpose, by its status; None where it is not."""
+    try:
+        status = obj.decode_as(_settled_decoder).status
+    except ProtocolError:
+        return None
+    if status is None or status.phase not in (Phase.INACTIVE, Phase.DISABLED):
+        return None
+    return next((entry.last_transition_time for entry in status.conditions if entry.type == "Ready"), None)
 
 
 def _meta(head: Head) -> tuple[object, ...]:

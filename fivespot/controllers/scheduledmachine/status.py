@@ -17,12 +17,14 @@ from fivespot.contract import (
     Unreadable,
     Unresolved,
 )
+from fivespot.runtime.errors import ForbiddenError
 from fivespot.runtime.objects import Condition, ConditionStatus, find_condition, rfc3339, set_conditions
 from fivespot.runtime.telemetry import EventNote
 
 from .cluster_api import Known, MachineView
-from .common_plans import child_in
-from .plan import CreateChildren, DeleteChildren, DeleteMachine, Plan, Want
+from .common_plans import child_in, undecided
+from .decide_down import overdue, reference_changed
+from .plan import CreateChildren, DeleteChildren, DeleteMachine, DropFinalizer, Plan, Want
 from .snapshot import Child, Slot, Snapshot
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "machine_progress_only",
     "provider_text_only",
     "status_events",
+    "text_only",
 ]
 
 _MESSAGE_LIMIT: Final = 1024
@@ -46,15 +49,21 @@ _TELLING: Final = (ConditionType.READY, ConditionType.RECONCILING)
 
 @dataclass(frozen=True, slots=True)
 class RefusedStep:
-    """The API server would not do a step."""
+    """A step that the API server refused.
+
+    :param cause: what was tried and how it was refused, whatever the server's words are; two refusals of one cause are
+        the same trouble.
+    """
 
     reason: str
     message: str
     stalled: bool
+    cause: str = ""
 
 
 def after_refusal(s: Snapshot, plan: Plan, refused: RefusedStep, seconds: float) -> Plan:
     """The plan as it stands after the server refused a step of it; the next try comes after ``seconds``."""
+    due = s.now + timedelta(seconds=seconds)
     return replace(
         plan,
         phase=Phase.ERROR,
@@ -62,23 +71,38 @@ def after_refusal(s: Snapshot, plan: Plan, refused: RefusedStep, seconds: float)
         message=refused.message,
         stalled=refused.stalled,
         settled=False,
-        wake=s.now + timedelta(seconds=seconds),
+        wake=min(plan.wake or due, due),
+        repeated=True,
     )
 
 
 def after_failure(s: Snapshot, plan: Plan, error: Exception) -> Plan:
-    """The plan as it stands after a passing trouble cut it short; ``s`` holds what was done until then."""
+    """The plan as it stands after a failure cut it short; ``s`` holds what was done until then."""
+    message = f"will be retried: {error}"
+    if plan.ask is not None or plan.quiet:
+        verdict, want = plan.verdict, plan.want
+        # Only a person can grant a right. Everything else may pass.
+        failed = undecided(s, verdict, want, message, stalled=isinstance(error, ForbiddenError))
+        return replace(failed, events=plan.events, overdue=plan.overdue, wake=plan.wake, repeated=True)
+    if s.head.deleting:
+        plan = overdue(s, plan)
     phase, reason = plan.phase, plan.reason
     if any(isinstance(step, CreateChildren) for step in plan.steps):
         phase, reason = Phase.PENDING, Reason.MACHINE_CREATION_FAILED
     elif any(isinstance(step, DeleteMachine | DeleteChildren) for step in plan.steps):
         reason = Reason.MACHINE_DELETION_FAILED
+        phase = Phase.SHUTTING_DOWN
+    elif any(isinstance(step, DropFinalizer) for step in plan.steps):
+        phase, reason = Phase.SHUTTING_DOWN, Reason.RECONCILE_FAILED
+        message = f"the finalizer cannot be removed; {message}"
     return replace(
         plan,
+        steps=(),
         phase=phase,
         reason=reason,
-        message=f"tried again soon: {error}",
+        message=message,
         settled=False,
+        repeated=True,
         machine=s.machine,
         bootstrap=child_in(s, Slot.BOOTSTRAP),
         infrastructure=child_in(s, Slot.INFRASTRUCTURE),
@@ -111,14 +135,14 @@ def build_status(s: Snapshot, plan: Plan) -> dict[str, Any]:
             status["nodeRef"] = {"apiVersion": "v1", "kind": "Node", "name": machine.node}
             if machine.node_uid:
                 status["nodeRef"]["uid"] = machine.node_uid
-    elif s.world.machine_known is Known.UNKNOWN and not plan.nothing_left:
+    elif plan.undecided or (s.world.machine_known is Known.UNKNOWN and not plan.nothing_left):
         status["machineRef"] = s.stored.raw.get("machineRef")
     # B5.2: Cluster API deletes the other two while the Machine goes; to say so twice would cost two writes more.
     going = machine is not None and machine.deleting
     for field, child in (("bootstrapRef", plan.bootstrap), ("infrastructureRef", plan.infrastructure)):
         if child is not None:
             status[field] = _reference(s, child)
-        elif going or (s.world.children_known is Known.UNKNOWN and not plan.nothing_left):
+        elif going or plan.undecided or (s.world.children_known is Known.UNKNOWN and not plan.nothing_left):
             status[field] = s.stored.raw.get(field)
     if plan.shutdown_requested is not None:
         status["shutdownRequestedTime"] = rfc3339(plan.shutdown_requested)
@@ -144,6 +168,11 @@ def provider_text_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     # Most changes differ in one of these, and the rest costs more.
     same = old.get("phase") == new.get("phase") and old.get("message") == new.get("message")
     return same and _without_display(old) == _without_display(new)
+
+
+def text_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether nothing but messages differ: the server's words about one trouble may differ each time."""
+    return _without_texts(old) == _without_texts(new)
 
 
 def machine_progress_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -209,6 +238,8 @@ def _spot_schedule(s: Snapshot, plan: Plan) -> dict[str, Any] | None:
     }
     if plan.verdict.known:
         shown["active"] = plan.verdict.active
+    elif (changed := reference_changed(s)) is not None:
+        shown["referenceChangedTime"] = rfc3339(changed)
     if isinstance(resolution, Unreadable):
         shown["message"] = resolution.why[:_MESSAGE_LIMIT]
         return shown
@@ -292,6 +323,8 @@ def _schedule_conditions(s: Snapshot, plan: Plan) -> list[Condition]:
 
 def _ready(s: Snapshot, plan: Plan) -> Condition:
     resolution = s.world.resolution
+    if plan.undecided and not plan.stalled:
+        return Condition(ConditionType.READY, "Unknown", plan.reason, plan.message)
     if isinstance(resolution, Unresolved):
         return Condition(ConditionType.READY, "False", resolution.reason, resolution.message)
     if isinstance(resolution, Unreadable):
@@ -342,6 +375,16 @@ def _kept(existing: object, type_: str) -> list[Condition]:
     if found is None:
         return []
     return [Condition(type_, found.get("status", "Unknown"), found.get("reason", ""), found.get("message", ""))]
+
+
+def _without_texts(status: Mapping[str, Any]) -> dict[str, Any]:
+    bare = {name: value for name, value in status.items() if name != "message"}
+    bare["conditions"] = [
+        {name: value for name, value in entry.items() if name != "message"}
+        for entry in bare.get("conditions") or ()
+        if isinstance(entry, Mapping)
+    ]
+    return bare
 
 
 def _without_display(status: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from fivespot.api import names
+from fivespot.api import Reason, names
 from fivespot.runtime.errors import NotFoundError
 from fivespot.runtime.manager import ManagerContext
 from fivespot.runtime.objects import Key, Object, merge_diff, merge_patch
@@ -18,13 +18,15 @@ from .metrics import MachineMetrics
 from .plan import Plan
 from .snapshot import Snapshot
 from .sources import SCHEDULED_MACHINES
-from .status import build_status, machine_progress_only, provider_text_only, status_events
+from .status import build_status, machine_progress_only, provider_text_only, status_events, text_only
 from .stored_status import StoredStatus
 from .timings import Timings
 
 __all__ = ["CONTROLLER", "MachineStatusWriter"]
 
 CONTROLLER = "scheduledmachine"
+
+_EVENT_LIMIT = 1024
 
 _log = structlog.get_logger("fivespot.scheduledmachine")
 
@@ -60,9 +62,7 @@ class MachineStatusWriter:
         key = obj.key
         self._metrics.evaluated(s, plan)
         self._note(key, plan)
-        if plan.overdue and self._overdue.get(key) != s.head.uid:
-            self._overdue[key] = s.head.uid
-            self._metrics.overdue()
+        self._count_overdue(key, s, plan)
         if let_go:
             self._tell(s, list(plan.events))
             return Result(phase=plan.phase.value)
@@ -84,12 +84,50 @@ class MachineStatusWriter:
                 self._tell(s, [event for event in status_events(s, plan, new) if not event.once])
         return Result(requeue_after=wake, phase=plan.phase.value)
 
+    async def announce(self, obj: Object, s: Snapshot, plan: Plan) -> Object:
+        """Write the status of a plan before its steps are carried out; the object as the server has it then.
+
+        Where nothing changes it is a dry run, which fails as well once the object is not as it was read.
+
+        :raises NotFoundError: the object is gone.
+        :raises ConflictError: the object has changed.
+        """
+        new = build_status(s, plan)
+        change = merge_diff(s.stored.raw, new)
+        self._tell(s, [event for event in plan.events if event.once])
+        if not change:
+            await self._send(obj.key, obj, change, dry_run=True)
+            return obj
+        written = await self._send(obj.key, obj, change)
+        self._after_write(obj.key, s, plan)
+        self._tell(s, [event for event in status_events(s, plan, new) if not event.once])
+        return written
+
+    def tell_failure(self, obj: Object, message: str) -> None:
+        """Record an event where no status can be written."""
+        head = obj.head
+        regarding = ObjectRef(names.API_VERSION, names.KIND, head.namespace, head.name, head.uid)
+        self._events.note(
+            regarding, EventNote(reason=Reason.RECONCILE_FAILED, message=message[:_EVENT_LIMIT], warning=True)
+        )
+
+    def _count_overdue(self, key: Key, s: Snapshot, plan: Plan) -> None:
+        if plan.overdue and self._overdue.get(key) != s.head.uid:
+            self._overdue[key] = s.head.uid
+            self._metrics.overdue()
+
     async def _patch(self, key: Key, obj: Object, s: Snapshot, plan: Plan, change: dict[str, Any]) -> None:
-        patch = merge_patch({"status": change}, obj.head)
         try:
-            await self._client.patch(SCHEDULED_MACHINES, key, patch, subresource="status")
+            await self._send(key, obj, change)
         except NotFoundError:
             return
+        self._after_write(key, s, plan)
+
+    async def _send(self, key: Key, obj: Object, change: dict[str, Any], *, dry_run: bool = False) -> Object:
+        patch = merge_patch({"status": change}, obj.head)
+        return await self._client.patch(SCHEDULED_MACHINES, key, patch, subresource="status", dry_run=dry_run)
+
+    def _after_write(self, key: Key, s: Snapshot, plan: Plan) -> None:
         self._metrics.status_written(s, plan)
         self._written[key] = self._clock.monotonic()
         if plan.phase.value != s.stored.phase:
@@ -106,7 +144,7 @@ class MachineStatusWriter:
         last = self._written.get(key)
         if last is None:
             return 0.0
-        if provider_text_only(stored.raw, new):
+        if provider_text_only(stored.raw, new) or (plan.repeated and text_only(stored.raw, new)):
             interval = self._timings.display_interval
         elif not plan.steps and not plan.events and machine_progress_only(stored.raw, new):
             interval = self._timings.mirror_interval
@@ -122,6 +160,9 @@ class MachineStatusWriter:
         if plan.recheck:
             jitter = self._timings.unresolved_jitter
             waits.append(self._timings.unresolved_recheck * (1 + self._rng.uniform(-jitter, jitter)))
+        if not waits and not plan.settled:
+            # B8.5: whatever it waits for may come without an event, or the event be lost.
+            waits.append(self._timings.next_look * (1 + self._rng.uniform(0, self._timings.unresolved_jitter)))
         return min(waits) if waits else None
 
     def _tell(self, s: Snapshot, events: list[EventNote]) -> None:

@@ -17,11 +17,11 @@ from fivespot.runtime.objects import GroupKind, group_of
 from .cluster_api import ChildRef
 from .instants import read_instant
 
-__all__ = ["Replacements", "StoredStatus", "read_stored_children", "read_stored_status"]
+__all__ = ["ReplacementCount", "StoredStatus", "read_stored_children", "read_stored_status"]
 
 
 @dataclass(frozen=True, slots=True)
-class Replacements:
+class ReplacementCount:
     """The brake on replacements: how many, when the last was noted, and for which Machine it was counted."""
 
     count: int = 0
@@ -36,11 +36,12 @@ class StoredStatus:
     raw: Mapping[str, Any] = field(default_factory=dict)
     phase: str = ""
     schedule: HeldVerdict | None = None
+    reference_changed: datetime | None = None
     machine_uid: str = ""
     bootstrap: ChildRef | None = None
     infrastructure: ChildRef | None = None
     shutdown_requested: datetime | None = None
-    replaced: Replacements = field(default_factory=Replacements)
+    replaced: ReplacementCount = field(default_factory=ReplacementCount)
 
     @property
     def scheduled_reason(self) -> str:
@@ -60,6 +61,7 @@ def read_stored_status(body: Mapping[str, Any]) -> StoredStatus:
         raw=status,
         phase=_text(status.get("phase")),
         schedule=_schedule(status.get("spotSchedule")),
+        reference_changed=read_instant(_mapping(status.get("spotSchedule")).get("referenceChangedTime")),
         machine_uid=_text(_mapping(status.get("machineRef")).get("uid")),
         bootstrap=_child(status.get("bootstrapRef")),
         infrastructure=_child(status.get("infrastructureRef")),
@@ -76,13 +78,13 @@ def read_stored_children(body: Mapping[str, Any]) -> StoredStatus:
     )
 
 
-def _replaced(value: object) -> Replacements:
+def _replaced(value: object) -> ReplacementCount:
     """The brake as a whole or not at all: a count without its time could never run out."""
     replaced = _mapping(value)
     count, last = replaced.get("count"), read_instant(replaced.get("lastTime"))
     if not isinstance(count, int) or not 0 < count < 1_000_000 or last is None:
-        return Replacements()
-    return Replacements(count, last, _text(replaced.get("uid")))
+        return ReplacementCount()
+    return ReplacementCount(count, last, _text(replaced.get("uid")))
 
 
 def _schedule(value: object) -> HeldVerdict | None:

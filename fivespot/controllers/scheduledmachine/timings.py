@@ -28,6 +28,7 @@ class Timings:
     display_interval: float = 300.0  # A3: a change of shown values alone
     mirror_interval: float = 1.0  # B5.2: a change of what mirrors the Machine on its way alone
     unreadable_limit: float = UNREADABLE_PATIENCE  # A15: a restart writes nothing
+    conflict_limit: float = 15.0  # B8.5: a conflict that lasts longer is told
     refusal_base: float = 30.0  # B1.7
     refusal_cap: float = 300.0  # B1.7
     refusal_jitter: float = 0.2  # B1.7
@@ -36,6 +37,11 @@ class Timings:
     replacement_base: float = 10.0  # B7.1
     replacement_cap: float = 600.0  # B7.1
     replacement_reset: float = 600.0  # B7.1: of readiness
+    late_deletion: float = 60.0  # B5.5: how long after a cancelled shutdown a deletion sent before may arrive
+    next_look: float = 300.0  # B8.5: the longest time without another look while something is not as wanted
+    clock_check: float = 10.0  # B1.21: how soon it is noticed that the wall clock was set
+    orphan_search: float = 600.0  # B5.5: between two searches for objects whose ScheduledMachine is gone
+    orphan_age: float = 120.0  # B5.5: younger objects are left alone
 
     def replacement_delay(self, count: int) -> timedelta:
         """The wait before the ``count``-th replacement (1 is the first)."""

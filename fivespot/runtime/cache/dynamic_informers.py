@@ -48,6 +48,10 @@ class DynamicInformers:
     def kinds(self) -> Sequence[GroupKind]:
         return tuple(self._opened)
 
+    def get(self, group_kind: GroupKind) -> Opened | None:
+        """The informer of a kind, if it is open."""
+        return self._opened.get(group_kind)
+
     def open(self, group_kind: GroupKind, state: KindState, version: str | None = None) -> Opened:
         """The informer of a usable kind, started if this is the first time that anyone asks.
 

@@ -114,9 +114,14 @@ class Controller:
         self._sources: list[Source] = []
         self._attached = False
         self._running = False
+        self._at_start: list[Callable[[], None]] = []
         self._source_changed = asyncio.Event()
         if metrics is not None:
             metrics.workers(workers)
+
+    def at_start(self, fn: Callable[[], None]) -> None:
+        """Call ``fn`` at the beginning of every :meth:`run`, before any key runs; it may enqueue keys."""
+        self._at_start.append(fn)
 
     # Sources
 
@@ -226,6 +231,8 @@ class Controller:
             for source in list(self._sources):
                 source.attach()
             await self._wait_for_sources()
+            for begin in self._at_start:
+                begin()
             _log.info("controller started", controller=self.name, workers=self.workers, keys=len(self.queue))
             async with asyncio.TaskGroup() as group:
                 workers = [

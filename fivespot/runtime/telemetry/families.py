@@ -104,6 +104,11 @@ class _Children(Generic[C]):
         """Remove a child, for an object that was deleted; unknown ones are ignored."""
         self._children.pop(values, None)
 
+    def remove_matching(self, *first: str) -> None:
+        """Remove every child whose first label values are these."""
+        for values in [values for values in self._children if values[: len(first)] == first]:
+            del self._children[values]
+
 
 class CounterFamily(_Children[Cell]):
     """Counters of one name. The name ends in ``_total``."""

@@ -69,11 +69,11 @@ def test_when_grace_is_over_the_machine_goes_and_in_between_nothing_is_written(
 
     def written() -> list[dict[str, Any]]:
         found = writes(control_plane, mark, scenario.namespace)
-        assert [event["verb"] for event in found] == ["patch", "delete", "patch"], "told, deleted, told"
+        assert [event["verb"] for event in found] == ["patch", "patch", "delete"], "grace, its end, and the deletion"
         return found
 
     # What is written is seen a moment before the log has it.
-    deletion = eventually(written, what="three writes")[1]
+    deletion = eventually(written, what="three writes")[2]
     assert instant(deletion["requestReceivedTimestamp"]) >= due
 
 

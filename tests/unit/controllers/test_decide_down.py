@@ -46,6 +46,7 @@ from unit.controllers.build import (
 )
 
 NO_DRAIN = ((EXCLUDE_DRAIN, ""), (EXCLUDE_VOLUMES, ""))
+NO_DRAIN_BY_KILL = (*NO_DRAIN, ("5spot.finos.org/drain-excluded-by", "killSwitch"))
 KILL = spec(kill_switch=True)
 OFF = spec(enabled=False)
 DELETING_CLUSTER = ClusterView(Known.YES, deleting=True)
@@ -204,7 +205,7 @@ def test_clearing_the_switch_lets_the_schedule_decide_again() -> None:
 def test_the_kill_switch_knows_neither_grace_nor_drain() -> None:
     plan = decide(down(UP, machine=ready_machine(), spec=KILL))
     assert plan.steps == (
-        PatchMachine(ready_machine(), annotations=NO_DRAIN),
+        PatchMachine(ready_machine(), annotations=NO_DRAIN_BY_KILL, optional=True),
         DeleteMachine(ready_machine()),
     )
     assert (plan.phase, plan.reason, plan.next_cleanup) == (Phase.SHUTTING_DOWN, Reason.KILL_SWITCH_ACTIVATED, None)
@@ -213,7 +214,7 @@ def test_the_kill_switch_knows_neither_grace_nor_drain() -> None:
 @pytest.mark.contract("B2.6")
 def test_a_machine_that_is_already_deleting_stops_draining_when_killed() -> None:
     plan = decide(down(UP, machine=machine(deleting=True), spec=KILL))
-    assert plan.steps == (PatchMachine(machine(deleting=True), annotations=NO_DRAIN),)
+    assert plan.steps == (PatchMachine(machine(deleting=True), annotations=NO_DRAIN_BY_KILL, optional=True),)
     told = machine(deleting=True, annotations=dict(NO_DRAIN), deleting_message="WaitingForPreDrainHook: x")
     again = decide(down(UP, machine=told, spec=KILL))
     assert again.steps == ()
@@ -248,10 +249,10 @@ def test_a_machine_goes_also_when_its_cluster_is_gone() -> None:
 @pytest.mark.parametrize(
     ("found", "drain", "patch"),
     [
-        ({"has_drain_timeout": False}, 300, PatchMachine(machine(), drain_seconds=300)),
+        ({"has_drain_timeout": False}, 300, PatchMachine(machine(), drain_seconds=300, optional=True)),
         ({"has_drain_timeout": True}, 300, None),
-        ({"has_drain_timeout": False}, 0, PatchMachine(machine(), annotations=NO_DRAIN)),
-        ({"has_drain_timeout": True}, 0, PatchMachine(machine(), annotations=NO_DRAIN)),
+        ({"has_drain_timeout": False}, 0, PatchMachine(machine(), annotations=NO_DRAIN, optional=True)),
+        ({"has_drain_timeout": True}, 0, PatchMachine(machine(), annotations=NO_DRAIN, optional=True)),
     ],
 )
 def test_a_machine_taken_over_is_told_how_to_drain_before_it_is_deleted(

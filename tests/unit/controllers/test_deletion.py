@@ -162,7 +162,7 @@ def test_status_changes_with_the_warning_so_that_it_is_told_and_only_then() -> N
 def test_the_finalizer_is_forced_off_only_when_asked_for() -> None:
     s = deleted(ago=LIMIT, machine=machine(deleting=True))
     assert steps(decide(s), DropFinalizer) == []
-    assert decide(replace(s, force_finalizer=True)).steps == (DropFinalizer(),)
+    assert decide(replace(s, force_finalizer=True)).steps == (DropFinalizer(forced=True),)
     assert (
         steps(decide(deleted(ago=LIMIT - 1, machine=machine(deleting=True), force_finalizer=True)), DropFinalizer) == []
     )

@@ -88,7 +88,10 @@ def test_a_schedule_without_a_verdict_is_counted_by_its_reason_and_shown_until_i
 
 
 def test_a_schedule_that_cannot_be_read_is_an_error_and_no_verdict(shown: Shown) -> None:
-    blind = snapshot(BLIND)
+    blind = snapshot(BLIND, unreadable_for=29.0)
+    shown.metrics.evaluated(blind, decide(blind))
+    assert shown.moved() == {}, "as long as status does not tell of it"
+    blind = snapshot(BLIND, unreadable_for=30.0)
     shown.metrics.evaluated(blind, decide(blind))
     assert shown.moved() == {'errors_total{error_type="provider_unreadable"}': 1}
 

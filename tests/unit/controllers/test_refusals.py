@@ -43,7 +43,7 @@ def refusals() -> Refusals:
 @pytest.mark.contract("B1.7")
 def test_the_wait_doubles_from_half_a_minute_to_five_with_jitter(refusals: Refusals) -> None:
     for expected in (30, 60, 120, 240, 300, 300):
-        seconds = refusals.note(KEY, QUOTA, Want.ACTIVE, "same", 100.0)
+        seconds = refusals.note(KEY, QUOTA, Want.ACTIVE, "same", 100.0).due - 100.0
         assert expected * 0.8 <= seconds <= expected * 1.2
         found = refusals.current(KEY, "same")
         assert found is not None
@@ -54,10 +54,29 @@ def test_the_wait_doubles_from_half_a_minute_to_five_with_jitter(refusals: Refus
 def test_another_refusal_begins_anew(refusals: Refusals) -> None:
     refusals.note(KEY, QUOTA, Want.ACTIVE, "same", 0.0)
     refusals.note(KEY, QUOTA, Want.ACTIVE, "same", 0.0)
-    assert (
-        refusals.note(KEY, RefusedStep("MachineCreationFailed", "forbidden", stalled=True), Want.ACTIVE, "same", 0.0)
-        <= 36
-    )
+    forbidden = RefusedStep("MachineCreationFailed", "forbidden", stalled=True)
+    assert refusals.note(KEY, forbidden, Want.ACTIVE, "same", 0.0).due <= 36
+
+
+@pytest.mark.contract("B1.7")
+@pytest.mark.parametrize("words", ["used: {n}, limited: 100", "request {n:032x} was denied", "at 10:00:{n:02}"])
+def test_the_wait_grows_whatever_the_words_of_one_refusal_are(refusals: Refusals, words: str) -> None:
+    cause = "ForbiddenError create machines team-a/web-1"
+    found = []
+    for n in range(6):
+        refused = RefusedStep("MachineCreationFailed", words.format(n=n), stalled=False, cause=cause)
+        found.append(refusals.note(KEY, refused, Want.ACTIVE, "same", 0.0))
+    assert found[-1].due >= 240
+
+
+def test_words_that_differ_in_digits_alone_stay_those_of_the_first_refusal(refusals: Refusals) -> None:
+    """Status then stays as it is, and costs no write."""
+    cause = "ForbiddenError create machines team-a/web-1"
+    for n in range(3):
+        refused = RefusedStep("MachineCreationFailed", f"exceeded quota, used: {100 + n}", stalled=False, cause=cause)
+        assert refusals.note(KEY, refused, Want.ACTIVE, "same", 0.0).message == "exceeded quota, used: 100"
+    other = RefusedStep("MachineCreationFailed", "no right", stalled=True, cause=cause)
+    assert refusals.note(KEY, other, Want.ACTIVE, "same", 0.0).message == "no right"
 
 
 @pytest.mark.contract("B1.7")
@@ -72,7 +91,7 @@ def test_a_change_and_its_reverse_make_it_due_at_once_if_nothing_was_tried_in_be
     refusals.note(KEY, QUOTA, Want.ACTIVE, "before", 0.0)
     refusals.outdate(KEY, Want.ACTIVE)
     assert refusals.current(KEY, "before") is None
-    assert refusals.note(KEY, QUOTA, Want.ACTIVE, "before", 0.0) > 36, "it is the second try all the same"
+    assert refusals.note(KEY, QUOTA, Want.ACTIVE, "before", 0.0).due > 36, "it is the second try all the same"
     refusals.outdate(Key(NAMESPACE, "other"), Want.ACTIVE)
     assert len(refusals) == 1
 

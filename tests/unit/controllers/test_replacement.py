@@ -12,7 +12,7 @@ from fivespot.controllers.scheduledmachine.cluster_api import Known
 from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.plan import CreateChildren, DeleteMachine
 from fivespot.controllers.scheduledmachine.snapshot import Answers, Slot, TemplateState
-from fivespot.controllers.scheduledmachine.stored_status import Replacements
+from fivespot.controllers.scheduledmachine.stored_status import ReplacementCount
 from unit.controllers.build import (
     BLIND,
     DOWN,
@@ -51,7 +51,7 @@ def test_a_replacement_waits_ten_seconds_doubling_to_ten_minutes(count: int, sec
 def test_each_loss_counts_and_doubles() -> None:
     s = snapshot(UP, stored=stored_status(machineRef=machine_ref(), **braked(2, hours=1)))
     plan, stored = judged(replace(s, answers=Answers(gone=frozenset({"m-1"}))))
-    assert plan.replaced == Replacements(3, NOW, "m-1")
+    assert plan.replaced == ReplacementCount(3, NOW, "m-1")
     assert stored["replacements"] == {"count": 3, "lastTime": at(), "uid": "m-1"}
     assert plan.wake == NOW + timedelta(seconds=40)
 
@@ -124,7 +124,7 @@ def test_a_machine_whose_objects_are_gone_before_it_began_is_deleted_and_replace
 ) -> None:
     found = machine(phase=phase)
     plan, stored = judged(snapshot(UP, machine=found, children=children, stored=stored_status(**braked(1, hours=1))))
-    assert plan.steps == (DeleteMachine(found, as_seen=True),)
+    assert plan.steps == (DeleteMachine(found),)
     assert named in plan.message
     assert (stored["phase"], stored["replacements"]["count"], plan.replacement) == ("ShuttingDown", 2, "Lost")
     # Counted once, also when the deletion has to be asked for again and while it goes on.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fivespot.contract import HeldVerdict
 from fivespot.controllers.scheduledmachine.cluster_api import ChildRef
-from fivespot.controllers.scheduledmachine.stored_status import Replacements, StoredStatus, read_stored_status
+from fivespot.controllers.scheduledmachine.stored_status import ReplacementCount, StoredStatus, read_stored_status
 from unit.controllers.build import (
     HOURS,
     INFRASTRUCTURE,
@@ -40,7 +40,7 @@ def test_what_this_controller_wrote_is_remembered() -> None:
     assert found.bootstrap is None
     assert found.infrastructure == ChildRef(INFRASTRUCTURE.group_kind, NAME, "i-1")
     assert found.shutdown_requested == datetime(2026, 11, 30, 8, 59, tzinfo=UTC)
-    assert found.replaced == Replacements(2, datetime(2026, 11, 30, 8, 57, tzinfo=UTC), "m-0")
+    assert found.replaced == ReplacementCount(2, datetime(2026, 11, 30, 8, 57, tzinfo=UTC), "m-0")
     assert found.scheduled_reason == "ScheduleInactive"
 
 
@@ -89,7 +89,7 @@ def test_instants_of_other_offsets_are_the_same_instants() -> None:
     ],
 )
 def test_a_brake_that_makes_no_sense_is_none(stored: Any) -> None:
-    assert stored_status(replacements=stored).replaced == Replacements()
+    assert stored_status(replacements=stored).replaced == ReplacementCount()
 
 
 json_values = st.recursive(

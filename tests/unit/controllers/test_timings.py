@@ -19,6 +19,7 @@ def test_the_waiting_times_are_those_of_the_contract() -> None:
         "display_interval": 300.0,
         "mirror_interval": 1.0,
         "unreadable_limit": 30.0,
+        "conflict_limit": 15.0,
         "refusal_base": 30.0,
         "refusal_cap": 300.0,
         "refusal_jitter": 0.2,
@@ -27,6 +28,11 @@ def test_the_waiting_times_are_those_of_the_contract() -> None:
         "replacement_base": 10.0,
         "replacement_cap": 600.0,
         "replacement_reset": 600.0,
+        "late_deletion": 60.0,
+        "next_look": 300.0,
+        "clock_check": 10.0,
+        "orphan_search": 600.0,
+        "orphan_age": 120.0,
     }
 
 

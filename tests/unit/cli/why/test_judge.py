@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -170,7 +171,7 @@ def test_a_refusal_that_was_reported_stands_until_it_is_tried_again(server: Serv
     found = explained(server)
     assert (found.phase, found.message, found.due) == ("Error", words, ())
     assert found.reported is None
-    assert found.next[0].what.startswith("tried again within 5 min")
+    assert found.next[0].what.startswith("will be retried within 5 min")
     account = "system:serviceaccount:5spot-system:5spot-controller"
     assert f"kubectl auth can-i create {MACHINES} -n {NAMESPACE} --as={account}" in [r.command for r in found.remedies]
 
@@ -201,10 +202,12 @@ def test_the_brake_of_the_administrator_is_told(server: Server) -> None:
     machine(server)
     server.put(SCHEDULES, named("hours", spec={}, status={"active": False}))
     shutdown = {"phase": "ShuttingDown", "shutdownRequestedTime": "2026-11-30T08:00:00Z"}
+    shutdown["nextCleanup"] = "2026-11-30T09:07:00Z"
     own(server, status={**told("DeletionRateLimited", stalled=False), **shutdown})
     found = explained(server)
     assert (found.reason, found.due) == ("DeletionRateLimited", ())
     assert found.next[0].what == "the deletion has its turn: only so many may begin in a minute"
+    assert found.next[0].at == datetime(2026, 11, 30, 9, 7, tzinfo=UTC)
     own(server, status={**told("x"), **shutdown, "conditions": []})
     assert explained(server).due[-1] == f"delete Machine {NAME}"
 

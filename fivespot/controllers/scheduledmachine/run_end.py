@@ -1,0 +1,85 @@
+"""The ways in which a run of the reconciler can end, as values of one type (contract B8.5).
+
+Whatever happens in a run becomes a :class:`RunEnd`, and each leads to a true status and to another look.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from fivespot.runtime.errors import ConflictError, StaleReadError
+from fivespot.runtime.objects import Object
+
+from .act import StepResults
+from .common_plans import undecided
+from .plan import Plan
+from .snapshot import Snapshot
+from .status import after_failure
+from .timings import Timings
+
+__all__ = ["Ending", "RunEnd", "plan_to_tell"]
+
+
+class Ending(Enum):
+    """The kinds of ends."""
+
+    CONCLUDED = "concluded"
+    """The plan was carried out, or the server refused a step of it: status tells which."""
+    WAITING = "waiting"
+    """A cache cannot tell yet; the key runs again when it can."""
+    CONFLICT = "conflict"
+    """Something is not as it was read; the key runs again at once."""
+    FAILED = "failed"
+    """A request or the run itself failed."""
+    GONE = "gone"
+    """The ScheduledMachine does not exist any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """The end of one run.
+
+    :param obj: the ScheduledMachine as it was last read or written.
+    :param snapshot: what was known; None where not even that could be read.
+    :param plan: what was decided; None where nothing was.
+    :param error: what cut the run short.
+    """
+
+    obj: Object
+    snapshot: Snapshot | None = None
+    plan: Plan | None = None
+    results: StepResults = field(default_factory=StepResults)
+    error: Exception | None = None
+    gone: bool = False
+
+    @property
+    def ending(self) -> Ending:
+        if self.gone:
+            return Ending.GONE
+        if self.error is not None and not self.results.let_go:
+            conflict = isinstance(self.error, ConflictError | StaleReadError)
+            return Ending.CONFLICT if conflict else Ending.FAILED
+        return Ending.WAITING if self.plan is not None and self.plan.quiet else Ending.CONCLUDED
+
+
+def plan_to_tell(end: RunEnd, lasting: float, timings: Timings) -> Plan | None:
+    """The plan whose status is true after a run; a quiet one where nothing needs to be told yet, None without any.
+
+    :param lasting: seconds since the first of the runs that ended without a conclusion.
+    """
+    s, plan = end.snapshot, end.plan
+    if s is None or plan is None:
+        return None
+    match end.ending:
+        case Ending.WAITING if lasting >= timings.unreadable_limit:
+            message = f"waiting: {plan.why_waiting}"
+            told = undecided(s, plan.verdict, plan.want, message)
+            return replace(told, events=plan.events, overdue=plan.overdue, wake=plan.wake)
+        case Ending.CONFLICT if lasting < timings.conflict_limit:
+            return replace(plan, quiet=True, why_waiting=str(end.error))
+        case Ending.CONFLICT | Ending.FAILED:
+            assert end.error is not None
+            return after_failure(s, plan, end.error)
+        case _:
+            return plan
