@@ -109,7 +109,8 @@ def test_the_machine_status_holds_the_memory_of_a_reconcile() -> None:
     assert set(members["nodeRef"]["properties"]) == {"apiVersion", "kind", "name", "uid"}
     assert set(members["replacements"]["properties"]) == {"count", "lastTime", "uid"}
     assert set(members["spotSchedule"]["properties"]) == {
-        *("resolved", "active", "reason", "message", "providerGeneration", "lastTransitionTime", "reference")
+        *("resolved", "active", "reason", "message", "providerGeneration", "lastTransitionTime", "reference"),
+        "referenceChangedTime",
     }
     assert set(members["spotSchedule"]["properties"]["reference"]["properties"]) == {"kind", "name"}
 
