@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 import structlog
-from aiohttp import web
 
 from fivespot.runtime.clock import Offload
 from fivespot.runtime.errors import ConfigError
 from fivespot.runtime.telemetry.metrics import CONTENT_TYPE, Metrics
 
 from .health import Connectivity, Health, HealthReport
+from .http_server import HttpServer, ServerRequest, ServerResponse, raise_descriptor_limit
 
-__all__ = ["DebugView", "Serving", "ServingSettings"]
+__all__ = ["DebugView", "Serving", "ServingSettings", "is_loopback"]
 
 DebugView = Callable[[], Any]
 """Returns something that JSON can hold. Called on the loop."""
-
-_SHUTDOWN = 1.0
-"""Seconds that a request under way gets when the server closes: an answer here takes milliseconds."""
 
 _log = structlog.get_logger(__name__)
 
@@ -48,7 +46,7 @@ class Serving:
 
     ``/metrics`` on the metrics port. On the health port ``/healthz``, ``/readyz`` (``?verbose`` shows every check),
     the older ``/health``, ``/ready`` and ``/health/status``, and ``/debug/...``, which answers peers on the loopback
-    interface only, since it shows names of objects.
+    interface only, since it shows names of objects. The soft limit of open files is raised on the way.
 
     :ivar metrics_port: the port in use, once entered.
     :ivar health_port: the port in use, once entered.
@@ -70,16 +68,17 @@ class Serving:
         self._connectivity = connectivity
         self._offload = offload
         self._debug = debug
-        self._runners: list[web.AppRunner] = []
+        self._servers = AsyncExitStack()
         self.metrics_port = settings.metrics_port
         self.health_port = settings.health_port
 
     async def __aenter__(self) -> Self:
+        raise_descriptor_limit()
         try:
-            self.metrics_port = await self._listen("metrics", self._settings.metrics_port, self._metrics_app())
-            self.health_port = await self._listen("health", self._settings.health_port, self._health_app())
+            self.metrics_port = await self._listen("metrics", self._settings.metrics_port, self._on_metrics_port)
+            self.health_port = await self._listen("health", self._settings.health_port, self._on_health_port)
         except BaseException:
-            await self._close()
+            await self._servers.aclose()
             raise
         _log.info(
             "serving",
@@ -92,80 +91,64 @@ class Serving:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._close()
+        await self._servers.aclose()
 
-    async def _close(self) -> None:
-        while self._runners:
-            await self._runners.pop().cleanup()
-
-    async def _listen(self, what: str, port: int, app: web.Application) -> int:
-        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN)
-        await runner.setup()
-        self._runners.append(runner)
+    async def _listen(self, what: str, port: int, handler: Callable[[ServerRequest], Awaitable[ServerResponse]]) -> int:
+        server = await self._servers.enter_async_context(HttpServer(handler, what=what))
         try:
-            await web.TCPSite(runner, self._settings.bind_address, port).start()
+            return await server.listen(self._settings.bind_address, port)
         except OSError as error:
             cause = error.strerror or str(error)
             raise ConfigError(
                 f"cannot listen on {self._settings.bind_address}:{port} for {what}: {cause.lower()}; "
                 f"choose another --{what}-port or --bind-address"
             ) from error
-        actual: int = runner.addresses[0][1]
-        return actual
 
-    def _metrics_app(self) -> web.Application:
-        app = web.Application()
-        app.router.add_get("/metrics", self._serve_metrics)
-        return app
+    async def _on_metrics_port(self, request: ServerRequest) -> ServerResponse:
+        if request.path != "/metrics":
+            return _not_found("/metrics")
+        return ServerResponse(200, await self._metrics.render_with(self._offload), CONTENT_TYPE)
 
-    def _health_app(self) -> web.Application:
-        app = web.Application()
-        for path in ("/healthz", "/health"):
-            app.router.add_get(path, self._serve_live)
-        for path in ("/readyz", "/ready"):
-            app.router.add_get(path, self._serve_ready)
-        app.router.add_get("/health/status", self._serve_status)
-        app.router.add_get("/debug/{view}", self._serve_debug)
-        return app
+    async def _on_health_port(self, request: ServerRequest) -> ServerResponse:
+        match request.path:
+            case "/healthz" | "/health":
+                return _probe(request, self._health.live())
+            case "/readyz" | "/ready":
+                return _probe(request, self._health.ready())
+            case "/health/status":
+                healthy, ready = self._health.live().ok, self._health.ready().ok
+                status = {"healthy": healthy, "ready": ready, "k8s_connected": self._connectivity.connected}
+                return _json(status, 200 if healthy and ready else 503)
+        prefix, _, view = request.path.rpartition("/")
+        return self._show(view, request.peer) if prefix == "/debug" else _not_found("/healthz, /readyz, /health/status")
 
-    async def _serve_metrics(self, request: web.Request) -> web.Response:
-        body = await self._metrics.render_with(self._offload)
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
-
-    async def _serve_live(self, request: web.Request) -> web.Response:
-        return _probe(request, self._health.live())
-
-    async def _serve_ready(self, request: web.Request) -> web.Response:
-        return _probe(request, self._health.ready())
-
-    async def _serve_status(self, request: web.Request) -> web.Response:
-        healthy, ready = self._health.live().ok, self._health.ready().ok
-        status = {"healthy": healthy, "ready": ready, "k8s_connected": self._connectivity.connected}
-        return _json(status, 200 if healthy and ready else 503)
-
-    async def _serve_debug(self, request: web.Request) -> web.Response:
-        if not _from_loopback(request):
-            return web.Response(status=403, text="debug views answer peers on the loopback interface only\n")
-        view = self._debug.get(request.match_info["view"])
+    def _show(self, name: str, peer: str) -> ServerResponse:
+        if not is_loopback(peer):
+            return ServerResponse.of_text("debug views answer peers on the loopback interface only\n", 403)
+        view = self._debug.get(name)
         if view is None:
-            return web.Response(status=404, text=f"no such view; there are: {', '.join(sorted(self._debug))}\n")
+            return ServerResponse.of_text(f"no such view; there are: {', '.join(sorted(self._debug))}\n", 404)
         return _json(view())
 
 
-def _probe(request: web.Request, report: HealthReport) -> web.Response:
-    text = report.text(verbose="verbose" in request.query)
-    return web.Response(status=200 if report.ok else 503, text=text)
+def _not_found(there_are: str) -> ServerResponse:
+    return ServerResponse.of_text(f"not found; there are: {there_are}\n", 404)
 
 
-def _json(value: Any, status: int = 200) -> web.Response:
+def _probe(request: ServerRequest, report: HealthReport) -> ServerResponse:
+    return ServerResponse.of_text(report.text(verbose="verbose" in request.query), 200 if report.ok else 503)
+
+
+def _json(value: Any, status: int = 200) -> ServerResponse:
     body = msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2) + b"\n"
-    return web.Response(status=status, body=body, content_type="application/json")
+    return ServerResponse(status, body, "application/json")
 
 
-def _from_loopback(request: web.Request) -> bool:
-    peer = request.transport.get_extra_info("peername") if request.transport is not None else None
-    if not peer:
+def is_loopback(peer: str) -> bool:
+    """Whether an address is of the loopback interface, also where it is mapped into IPv6; False for none."""
+    try:
+        address = ipaddress.ip_address(peer.partition("%")[0])
+    except ValueError:
         return False
-    address = ipaddress.ip_address(peer[0].partition("%")[0])
     mapped = getattr(address, "ipv4_mapped", None)
     return bool((mapped or address).is_loopback)
