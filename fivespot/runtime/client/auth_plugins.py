@@ -51,15 +51,14 @@ def exec_cluster(cluster: Mapping[str, Any]) -> dict[str, Any]:
     :raises OSError: the certificate authority's file cannot be read.
     """
     fields = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url", "disable-compression")
-    info = {name: cluster[name] for name in fields if cluster.get(name)}
+    info: dict[str, Any] = {name: cluster[name] for name in fields if cluster.get(name)}
     authority = cluster.get("certificate-authority-data")
     if not authority and cluster.get("certificate-authority"):
         authority = base64.b64encode(Path(cluster["certificate-authority"]).read_bytes()).decode()
     if authority:
         info["certificate-authority-data"] = authority
-    for entry in cluster.get("extensions") or ():
-        if entry.get("name") == _EXEC_EXTENSION:
-            info["config"] = entry.get("extension")
+    extensions = {entry.get("name"): entry.get("extension") for entry in cluster.get("extensions") or ()}
+    info["config"] = extensions.get(_EXEC_EXTENSION)
     return info
 
 

@@ -772,7 +772,11 @@ def test_a_plugin_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Mon
     pid = tmp_path / "pid"
     write(
         tmp_path / "plugin.py",
-        f"import os, pathlib, time; pathlib.Path({str(pid)!r}).write_text(str(os.getpid())); time.sleep(60)",
+        "import os, pathlib, time\n"
+        f"path = pathlib.Path({str(pid)!r})\n"
+        "path.with_suffix('.new').write_text(str(os.getpid()))\n"
+        "path.with_suffix('.new').rename(path)\n"
+        "time.sleep(60)\n",
     )
     with pytest.raises(ConfigError, match="did not answer in 0 s"):
         load_kubeconfig(NOW, paths=[write(tmp_path / "k", config("https://x", user))])
