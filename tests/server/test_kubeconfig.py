@@ -171,12 +171,14 @@ def an_unknown_authority(files: Files) -> Path:
 
 @case
 def no_verification(files: Files) -> Path:
-    return files.config({"token": "abc"}, **{"certificate-authority": "", "insecure-skip-tls-verify": True})
+    cluster: dict[str, Any] = {"certificate-authority": "", "insecure-skip-tls-verify": True}
+    return files.config({"token": "abc"}, **cluster)
 
 
 @case
 def no_verification_and_an_authority(files: Files) -> Path:
-    return files.config({"token": "abc"}, **{"insecure-skip-tls-verify": True})
+    cluster: dict[str, Any] = {"insecure-skip-tls-verify": True}
+    return files.config({"token": "abc"}, **cluster)
 
 
 @case
