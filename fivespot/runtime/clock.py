@@ -1,13 +1,15 @@
-"""Time, chance and threads: the seams behind which the runtime meets the machine it runs on.
+"""Clocks, random numbers and threads, behind interfaces that tests replace.
 
-Nothing else in the runtime, the providers or the controllers reads a clock, draws a random number or
-starts a thread, so that a virtual-time loop with a seeded source repeats a run exactly.
+Nothing else in the runtime, the providers or the controllers reads a clock, draws a random number or starts a thread,
+so that a run on a virtual-time loop with a seeded random source is repeatable.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import sys
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -32,14 +34,18 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """Where time comes from."""
+    """A source of time."""
 
     def monotonic(self) -> float:
-        """Seconds on the running event loop's clock: for durations and deadlines; never goes back."""
+        """Seconds on the running event loop's clock: for durations. Never goes back, may stop in suspend."""
+        ...
+
+    def boottime(self) -> float:
+        """Seconds on a monotonic clock that continues while the machine is suspended: for what a lease permits."""
         ...
 
     def now(self) -> datetime:
-        """The wall clock as an aware UTC datetime: for what people and the API see; may step."""
+        """The wall clock as an aware UTC datetime, for people and the API; may step."""
         ...
 
 
@@ -49,8 +55,23 @@ class SystemClock:
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
 
+    def boottime(self) -> float:
+        return _boottime()
+
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+
+if sys.platform == "linux":
+
+    def _boottime() -> float:
+        # CLOCK_MONOTONIC stops while the machine is suspended (clock_gettime(2)).
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+else:
+
+    def _boottime() -> float:
+        return time.monotonic()
 
 
 class LoopClock:
@@ -66,6 +87,9 @@ class LoopClock:
 
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
+
+    def boottime(self) -> float:
+        return self.monotonic()
 
     def now(self) -> datetime:
         elapsed = self.monotonic()
@@ -87,7 +111,7 @@ class Random(Protocol):
 
 
 def system_random(seed: int | None = None) -> Random:
-    """A source for jitter (not for secrets); a seed makes it repeatable."""
+    """A random source for jitter (not for secrets); a seed makes it repeatable."""
     return random.Random(seed)  # noqa: S311 - jitter, not a secret
 
 
@@ -95,14 +119,14 @@ class Offload(Protocol):
     """Runs blocking or long pure work away from the event loop."""
 
     async def run(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run ``fn`` and return what it returns or raise what it raises."""
+        """Run ``fn`` and return its result or raise its exception."""
         ...
 
 
 class ThreadOffload:
-    """Runs the work in threads, a few at a time. Cancelling the await does not stop a thread that has begun.
+    """Runs functions in a limited number of threads. Cancelling the await does not stop a running thread.
 
-    :param threads: work that runs at once; more waits for its turn, which a cancelled await gives up.
+    :param threads: functions that run at once; further ones wait, and leave the queue when their await is cancelled.
     """
 
     def __init__(self, threads: int = 8) -> None:
@@ -110,7 +134,7 @@ class ThreadOffload:
         self._limiter: CapacityLimiter | None = None
 
     async def run(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        # Imported when first used: whoever brings another offload does not need it.
+        # Imported when first used, because other implementations do not need it.
         from anyio import CapacityLimiter, to_thread  # noqa: PLC0415
 
         if self._limiter is None:
@@ -120,7 +144,7 @@ class ThreadOffload:
 
 
 class InlineOffload:
-    """Runs the work at once on the loop: for virtual time, where a thread would let the clock run ahead."""
+    """Runs functions on the loop: for virtual time, where the clock would run ahead of a thread."""
 
     async def run(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return fn(*args, **kwargs)

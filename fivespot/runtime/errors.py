@@ -29,6 +29,7 @@
     ├── StaleReadError               an object or kind is not (or no longer) as it was read; read again
     ├── KindNotServedError           discovery knows no such kind
     ├── WatchEnded                   the end of a watch, with its reason
+    ├── NotLeaderError               a write was not sent because the Lease is not provably held
     ├── TerminalError                raised by a reconciler: do not retry until something changes
     ├── QueueShutDownError           the work queue is closed
     ├── MemberEndedError             a task of the manager returned or was cancelled before it was stopped
@@ -60,6 +61,7 @@ __all__ = [
     "KindNotServedError",
     "MethodNotAllowedError",
     "NotFoundError",
+    "NotLeaderError",
     "NotServedError",
     "ProtocolError",
     "QueueShutDownError",
@@ -231,6 +233,10 @@ class StaleReadError(FivespotError):
 
 class KindNotServedError(FivespotError):
     """No served version of the group has the kind, according to discovery."""
+
+
+class NotLeaderError(FivespotError):
+    """A leader-only write was not sent, or its connection was closed, because the Lease is not provably held."""
 
 
 class TerminalError(FivespotError):

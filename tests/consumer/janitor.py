@@ -67,6 +67,9 @@ class FixedClock:
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
 
+    def boottime(self) -> float:
+        return self.monotonic()
+
     def now(self) -> datetime:
         return datetime(2027, 1, 1, tzinfo=UTC)
 

@@ -80,7 +80,7 @@ def test_one_leads_the_other_stands_by_ready_and_takes_over_from_a_stopped_and_f
 
         assert first.stop() == 0
         eventually(lambda: leads(second), 30, what="the second leads")
-        let_go, taken = said(first, "let the lease go")[-1], said(second, "leading")[-1]
+        let_go, taken = said(first, "released the lease")[-1], said(second, "leading")[-1]
         assert (taken - let_go).total_seconds() < LEASE_SECONDS - 3, "a lease that was let go is not waited for"
 
         with candidate(plane, "pod-3") as third:

@@ -94,6 +94,9 @@ class _Behind:
     def monotonic(self) -> float:
         return self._clock.monotonic()
 
+    def boottime(self) -> float:
+        return self._clock.boottime()
+
 
 class LateToy(Toy):
     """Decides by a clock that it looked at seconds ago, whatever wakes it."""

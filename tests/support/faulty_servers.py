@@ -27,6 +27,9 @@ class ManualClock:
     def monotonic(self) -> float:
         return 1000.0 + self.elapsed
 
+    def boottime(self) -> float:
+        return self.monotonic()
+
     def now(self) -> datetime:
         return self._start + timedelta(seconds=self.elapsed)
 

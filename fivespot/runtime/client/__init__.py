@@ -15,7 +15,7 @@ from .dry_run import DryRunTransport
 from .reader import REQUEST_LIMITS, WATCH_LIMITS
 from .responses import Page, Propagation, WriteObserver
 from .retry import NO_RETRY, Repeat, RetryPolicy
-from .transport import ByteStream, Limits, Request, Response, Transport
+from .transport import ByteStream, Limits, Request, Response, SendPermit, Transport
 from .watch import Watch, WatchEnd, WatchEnded, WatchEvent
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ __all__ = [
     "Request",
     "Response",
     "RetryPolicy",
+    "SendPermit",
     "Transport",
     "Watch",
     "WatchEnd",

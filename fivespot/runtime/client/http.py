@@ -6,11 +6,19 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
-from fivespot.runtime.errors import BrokenStreamError, ConfigError, ConnectError, DeadlineError, TransportError
+from fivespot.runtime.errors import (
+    BrokenStreamError,
+    ConfigError,
+    ConnectError,
+    DeadlineError,
+    NotLeaderError,
+    TransportError,
+)
 
 from .auth import Access, Credentials
 from .http1 import Http1Connection
@@ -64,6 +72,16 @@ class HttpTransport:
         self._prepared: tuple[Access, Route, str, str] | None = None
 
     async def request(self, request: Request) -> Response:
+        if request.permit is None:
+            return await self._request(request)
+        try:
+            return await self._request(request)
+        except TransportError:
+            # The reason why nothing was sent, or why the connection was closed, where that is the permit.
+            request.permit.check()
+            raise
+
+    async def _request(self, request: Request) -> Response:
         access = await self._access()
         response = await self._whole(request, access)
         if response.status == 401 and await self._credentials.refused(access):
@@ -130,17 +148,17 @@ class HttpTransport:
     async def _send(self, request: Request, access: Access) -> tuple[Route, Http1Connection]:
         """Send a request by an idle connection or a new one. A read on an idle one has its answer on the way then."""
         route, head = self._head(request, access)
-        limits, is_head = request.limits, request.method == "HEAD"
+        limits = request.limits
         connection = self._pool.take(route)
         if connection is not None:
-            connection.send(head, request.body, read=limits.read, total=limits.total, head_only=is_head)
+            _hand_over(connection, head, request)
             if request.method not in _READS or await self._answers(connection, route, access):
                 return route, connection
             # The one that the server was asked over is idle now.
             connection = self._pool.take(route)
         if connection is None:
             connection = await self._opened(route, limits)
-        connection.send(head, request.body, read=limits.read, total=limits.total, head_only=is_head)
+        _hand_over(connection, head, request)
         return route, connection
 
     async def _opened(self, route: Route, limits: Limits) -> Http1Connection:
@@ -162,6 +180,8 @@ class HttpTransport:
         if prepared is None or prepared[0] is not access:
             prepared = self._prepared = self._prepare(access)
         _, route, prefix, fixed = prepared
+        if request.permit is not None:
+            route = replace(route, permit=request.permit)
         target = prefix + request.path
         if request.query:
             target += _encoded(tuple(request.query.items()))
@@ -251,6 +271,18 @@ class HttpTransport:
                 return None
             raise
         return connection
+
+
+def _hand_over(connection: Http1Connection, head: bytes, request: Request) -> None:
+    """Write a request whose permit, if it has one, is valid in this very step."""
+    if request.permit is not None:
+        try:
+            request.permit.check()
+        except NotLeaderError:
+            connection.abort()
+            raise
+    limits = request.limits
+    connection.send(head, request.body, read=limits.read, total=limits.total, head_only=request.method == "HEAD")
 
 
 async def _head_of(connection: Http1Connection) -> None:

@@ -8,17 +8,19 @@ import contextlib
 import os
 import socket
 import ssl
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Final
+from functools import lru_cache, partial
+from typing import Any, Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import aiohappyeyeballs
 
-from fivespot.runtime.errors import ConnectDeadlineError, ConnectError, TransportError
+from fivespot.runtime.errors import ConnectDeadlineError, ConnectError, NotLeaderError, TransportError
 
 from .auth import Access
 from .http1 import Http1Connection, ReceiveBuffer
+from .transport import SendPermit
 
 __all__ = ["Pool", "Route", "proxy_authorization", "route_of", "watched_socket"]
 
@@ -35,12 +37,16 @@ _FAREWELL_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The way to a server. Connections are shared by requests of an equal route."""
+    """The way to a server. Connections are shared by requests of an equal route.
+
+    :param permit: checked before everything that is sent; its connections are dropped when it ends.
+    """
 
     server: str
     tls: ssl.SSLContext | None = field(repr=False)
     tls_server_name: str
     proxy: str = field(repr=False)
+    permit: SendPermit | None = field(default=None, repr=False)
 
 
 def route_of(access: Access) -> Route:
@@ -68,6 +74,7 @@ class Pool:
         self._idle: list[tuple[Route, Http1Connection]] = []
         self._all: set[Http1Connection] = set()
         self._trusted: set[Http1Connection] = set()
+        self._permitted: dict[SendPermit, set[Http1Connection]] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_lost: asyncio.Event | None = None
 
@@ -153,7 +160,7 @@ class Pool:
         target, proxy = urlsplit(route.server), urlsplit(route.proxy) if route.proxy else None
         first = proxy or target
         try:
-            made = await _connected(first)
+            made = await _connected(first, route.permit)
         except OSError as error:
             raise ConnectError(f"cannot reach {route.server}: {_reason(error)}") from error
         loop = asyncio.get_running_loop()
@@ -162,6 +169,8 @@ class Pool:
             await loop.create_connection(lambda: connection, sock=made)
             self._all.add(connection)
             self._trusted.add(connection)
+            if route.permit is not None:
+                self._watch(route.permit, connection)
             if proxy is not None:
                 await _through(connection, proxy, target, route, limit)
             if route.tls is not None:
@@ -177,8 +186,22 @@ class Pool:
             raise
         return connection
 
+    def _watch(self, permit: SendPermit, connection: Http1Connection) -> None:
+        """Drop the connection, with what the kernel has not taken yet, when the permit ends."""
+        if permit in self._permitted:
+            self._permitted[permit].add(connection)
+        else:
+            self._permitted[permit] = {connection}
+            permit.add_end_callback(partial(self._drop_permitted, permit))
+
+    def _drop_permitted(self, permit: SendPermit) -> None:
+        for connection in self._permitted.pop(permit, set()):
+            connection.abort()
+
     def _lost(self, connection: Http1Connection) -> None:
         self._all.discard(connection)
+        for connections in self._permitted.values():
+            connections.discard(connection)
         self._trusted.discard(connection)
         if self._all_lost is not None and not self._all:
             self._all_lost.set()
@@ -238,21 +261,55 @@ def proxy_authorization(proxy: SplitResult) -> str:
     return f"Proxy-Authorization: Basic {base64.b64encode(pair.encode()).decode()}\r\n"
 
 
-async def _connected(first: SplitResult) -> socket.socket:
+async def _connected(first: SplitResult, permit: SendPermit | None) -> socket.socket:
     loop = asyncio.get_running_loop()
     port = first.port or (443 if first.scheme == "https" else 80)
     found = await loop.getaddrinfo(first.hostname, port, type=socket.SOCK_STREAM)
     if not found:
         raise OSError("the name has no address")
     return await aiohappyeyeballs.start_connection(
-        found, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, interleave=1, loop=loop, socket_factory=watched_socket
+        found,
+        happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS,
+        interleave=1,
+        loop=loop,
+        socket_factory=partial(watched_socket, permit=permit),
     )
 
 
-def watched_socket(info: tuple[object, ...]) -> socket.socket:
+class _PermitSocket(socket.socket):
+    """A socket that checks a permit before every send, so that nothing reaches the kernel after it has ended.
+
+    asyncio's transports send through these methods. uvloop's use the file descriptor at the end of the loop's turn;
+    there, the check before the request is written applies, and the connection is dropped when the permit ends.
+    """
+
+    permit: SendPermit
+
+    def send(self, data: Any, flags: int = 0, /) -> int:
+        self._check()
+        return super().send(data, flags)
+
+    def sendmsg(self, buffers: Iterable[Any], /, *args: Any) -> int:
+        self._check()
+        return super().sendmsg(buffers, *args)
+
+    def _check(self) -> None:
+        try:
+            self.permit.check()
+        except NotLeaderError as error:
+            # An OSError: asyncio then drops its buffer and closes the connection without reporting a bug.
+            raise ConnectionAbortedError(str(error)) from error
+
+
+def watched_socket(info: tuple[object, ...], permit: SendPermit | None = None) -> socket.socket:
     """A socket whose death the kernel notices while nobody reads or writes (RFC 1122 keep-alive, RFC 5482)."""
     family, kind, protocol = info[:3]
-    made = socket.socket(family, kind, protocol)  # type: ignore[arg-type]
+    made: socket.socket
+    if permit is None:
+        made = socket.socket(family, kind, protocol)  # type: ignore[arg-type]
+    else:
+        made = _PermitSocket(family, kind, protocol)  # type: ignore[arg-type]
+        made.permit = permit
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     options = {"TCP_NODELAY": 1, "TCP_KEEPIDLE": _DEAD_SECONDS, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
     for name, value in {**options, "TCP_USER_TIMEOUT": _DEAD_SECONDS * 1000}.items():

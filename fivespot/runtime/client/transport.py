@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-__all__ = ["ByteStream", "Limits", "Request", "Response", "Transport"]
+__all__ = ["ByteStream", "Limits", "Request", "Response", "SendPermit", "Transport"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,28 @@ class Limits:
     total: float | None
 
 
+class SendPermit(Protocol):
+    """Permission to send a request, which may end while the request is on its way to the kernel."""
+
+    def check(self) -> None:
+        """Return if the permission is valid now.
+
+        :raises NotLeaderError: it has ended or cannot be proved.
+        """
+        ...
+
+    def add_end_callback(self, callback: Callable[[], None]) -> None:
+        """Have a function called once when the permission ends."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """An HTTP request without host and credentials, which the transport adds.
 
     :param description: the request in errors and logs, such as ``list deployments.apps``.
     :param name: the existing object that the request is for; "" for collections and where the object may be missing.
+    :param permit: checked by the transport whenever it hands bytes of the request to the kernel; None sends always.
     """
 
     method: str
@@ -40,6 +56,7 @@ class Request:
     body: bytes | None = None
     description: str = ""
     name: str = ""
+    permit: SendPermit | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +97,10 @@ class ByteStream(Protocol):
 
 
 class Transport(Protocol):
-    """Carries requests to an API server. Implementations raise only :class:`TransportError` and subclasses."""
+    """Carries requests to an API server.
+
+    Implementations raise :class:`TransportError` and subclasses, and :class:`NotLeaderError` from a request's permit.
+    """
 
     async def request(self, request: Request) -> Response:
         """Send a request and read the whole response, whatever its status."""

@@ -38,7 +38,10 @@ class ControllerSettings:
 
 @dataclass(frozen=True, slots=True)
 class ManagerContext:
-    """Everything a controller may use. The cache is running when a factory is called."""
+    """Everything a controller may use. The cache is running when a factory is called.
+
+    :param client: with leader election, its writes are sent only while this process holds the lease.
+    """
 
     client: Client
     cache: Cache
@@ -50,6 +53,12 @@ class ManagerContext:
     settings: ControllerSettings = field(default_factory=ControllerSettings)
     plans: PlanBook = field(default_factory=PlanBook)
     tracer: Tracer = NULL_TRACER
+    ungated: Client | None = None
+
+    @property
+    def ungated_client(self) -> Client:
+        """The client for work that every replica does; :attr:`client` writes only while this process leads."""
+        return self.ungated if self.ungated is not None else self.client
 
     def controller(
         self,
@@ -60,6 +69,7 @@ class ManagerContext:
         timeout: float = 120.0,
         backoff: Backoff | None = None,
         priority: Callable[[Key], int] | None = None,
+        order: int = 0,
     ) -> Controller:
         """Make a controller with this context's clock, tracer and metrics, and without sources.
 
@@ -77,6 +87,7 @@ class ManagerContext:
             timeout=timeout,
             backoff=backoff,
             priority=priority,
+            order=order,
             metrics=self.metrics.controller(name),
             queue_metrics=self.metrics.queue(name),
             tracer=self.tracer,

@@ -1,4 +1,4 @@
-"""The usual parts of a manager, put together on a connection."""
+"""Entry points: a manager on a connection, and the main function of a program."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from fivespot.runtime.telemetry import (
 
 from .context import ControllerSettings, ManagerContext
 from .health import Connectivity
+from .leader_gate import LeaderGate
 from .manager import Manager, ManagerSettings
 
 __all__ = ["assemble", "open_manager", "run", "stop_on_signals", "unless_stopped"]
@@ -50,11 +51,11 @@ def assemble(
     reflector: ReflectorSettings = ReflectorSettings(),  # noqa: B008 - frozen
     tracer: Tracer = NULL_TRACER,
 ) -> Manager:
-    """A manager without controllers. The connection stays the caller's, who closes it after the manager has ended.
+    """Make a manager without controllers. The caller closes the connection after the manager has ended.
 
     :param name: field manager (at most 128 characters) and ``reportingController`` of events.
-    :param controllers: ``dry_run`` in it also keeps every write, those of events included, from being sent.
-    :param watch_limits: of the watches; ``read`` is how long a silent one is trusted.
+    :param controllers: with ``dry_run`` no write is sent, events included.
+    :param watch_limits: of the watches; ``read`` is the idle limit of a watch.
     :param reflector: of every informer.
     :param tracer: of every run and request.
     """
@@ -68,16 +69,22 @@ def assemble(
     transport: Transport = connection.transport
     if controllers.dry_run:
         transport = DryRunTransport(transport)
-    client = Client(
-        transport,
-        field_manager=name,
-        clock=clock,
-        rng=rng,
-        watch_limits=watch_limits,
-        observe_request=observe,
-        tracer=tracer,
-        server=connection.server,
-    )
+
+    def client_on(transport: Transport) -> Client:
+        return Client(
+            transport,
+            field_manager=name,
+            clock=clock,
+            rng=rng,
+            watch_limits=watch_limits,
+            observe_request=observe,
+            tracer=tracer,
+            server=connection.server,
+        )
+
+    gate = LeaderGate(transport, clock) if settings is not None and settings.election is not None else None
+    ungated = client_on(transport)
+    client = client_on(gate) if gate is not None else ungated
     context = ManagerContext(
         client=client,
         cache=Cache(client, clock=clock, rng=rng, namespaces=controllers.namespaces, settings=reflector),
@@ -86,7 +93,7 @@ def assemble(
         offload=offload,
         metrics=metrics,
         events=EventRecorder(
-            None if controllers.dry_run else client,
+            None if controllers.dry_run else ungated,
             controller=name,
             instance=controllers.instance,
             clock=clock,
@@ -95,8 +102,9 @@ def assemble(
         ),
         settings=controllers,
         tracer=tracer,
+        ungated=ungated,
     )
-    return Manager(context, settings, connectivity=connectivity)
+    return Manager(context, settings, connectivity=connectivity, gate=gate)
 
 
 _EXIT_FAILED = 1

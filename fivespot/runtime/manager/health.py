@@ -1,4 +1,4 @@
-"""What probes ask: is the process alive, is it ready, and if not, why."""
+"""Liveness and readiness checks, and whether the API server answers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TypeAlias
 __all__ = ["Check", "Connectivity", "Health", "HealthReport"]
 
 Check: TypeAlias = Callable[[], str]
-"""Answers why something is not well, in one line; "" when it is. Called on the loop, so it must not wait."""
+"""Returns the reason why something is not healthy, in one line; "" when it is. Must not block the loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class HealthReport:
-    """Outcome of all checks of one kind, by name, in the order they were added; "" is well."""
+    """Outcome of all checks of one kind by name, in the order they were added; "" is healthy."""
 
     checks: Mapping[str, str]
 
@@ -27,7 +27,7 @@ class HealthReport:
         return {name: why for name, why in self.checks.items() if why}
 
     def text(self, *, verbose: bool = False) -> str:
-        """As kube-apiserver answers: ``ok``, or a line per check; only the failed ones unless verbose."""
+        """The format of kube-apiserver: ``ok``, or a line per check; only failed ones unless verbose."""
         if self.ok and not verbose:
             return "ok\n"
         lines = [f"[-]{name}: {why}" if why else f"[+]{name} ok" for name, why in self.checks.items() if verbose or why]
@@ -35,8 +35,11 @@ class HealthReport:
 
 
 class Health:
-    """Named checks. Liveness says that the loop runs and no owner task died, and nothing about the API server, whose
-    absence no restart would mend; readiness says that the process can do its work."""
+    """Named checks.
+
+    Liveness means that the loop runs and no supervised task has died. It does not depend on the API server, because a
+    restart would not help. Readiness means that the process can do its work. A check that raises fails with its error.
+    """
 
     def __init__(self) -> None:
         self._live: dict[str, Check] = {}
@@ -49,17 +52,33 @@ class Health:
     def add_readiness(self, name: str, check: Check) -> None:
         self._ready[name] = check
 
+    def remove_readiness(self, name: str) -> None:
+        """Remove a readiness check; unknown names are ignored."""
+        self._ready.pop(name, None)
+
     def live(self) -> HealthReport:
-        # That this runs at all is the proof that the loop does.
-        return HealthReport({"loop": "", **{name: check() for name, check in self._live.items()}})
+        # This function runs on the loop, so the loop runs.
+        return HealthReport({"loop": "", **_outcomes(self._live)})
 
     def ready(self) -> HealthReport:
         stopping = {"running": "the manager is stopping"} if self.stopping else {}
-        return HealthReport({**stopping, **{name: check() for name, check in self._ready.items()}})
+        return HealthReport({**stopping, **_outcomes(self._ready)})
+
+
+def _outcomes(checks: Mapping[str, Check]) -> dict[str, str]:
+    return {name: _outcome(check) for name, check in checks.items()}
+
+
+def _outcome(check: Check) -> str:
+    try:
+        return check()
+    except Exception as error:
+        # User code: a check that fails must not end the manager.
+        return f"the check failed: {type(error).__name__}: {error}"
 
 
 class Connectivity:
-    """Whether the API server answered the last request, fed with the outcome of every one.
+    """Whether the API server answered the last request; fed with the outcome of every request.
 
     :ivar ever: whether it has answered at all.
     """
@@ -70,7 +89,7 @@ class Connectivity:
         self._last = 0
 
     def observed(self, verb: str, status: int) -> None:
-        """A request ended with this HTTP status, 0 for no answer."""
+        """A request ended with this HTTP status, or 0 without an answer."""
         self._last = status
         self.ever = self.ever or status > 0
 
@@ -79,7 +98,7 @@ class Connectivity:
         return self._last > 0
 
     def not_ready_reason(self) -> str:
-        """A readiness check: only until the first answer, for later failures are told by what they make stale."""
+        """A readiness check until the first answer; later failures show as stale caches."""
         if self.ever:
             return ""
         return f"no answer from the API server at {self.server} yet"

@@ -1,9 +1,9 @@
-"""The rules of leader election by a Lease (coordination.k8s.io/v1), as pure code.
+"""Leader election by a Lease (coordination.k8s.io/v1), as pure code.
 
-Safety rests on three things. A leader counts its deadline from *before* it sent the renewal that succeeded, so it stops
-no later than others could begin to count. A candidate counts the holder's lease duration from when it first *saw* the
-holder's latest renewal, on its own monotonic clock, and never compares the clocks written in the record. Every write
-carries the resourceVersion that was read, so a write that arrives late is refused.
+Safety rests on three rules. A leader counts its deadline from *before* it sent the renewal that succeeded, on a clock
+that continues in suspend, so it stops no later than others could start. A candidate counts the holder's lease duration
+from when it first *observed* the holder's latest renewal, on its own monotonic clock, and never compares the clocks
+written in the record. Every write carries the resourceVersion that was read, so a write that arrives late is refused.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["Candidate", "ElectionTimings", "Lease", "claim", "read_lease", "rele
 
 @dataclass(frozen=True, slots=True)
 class ElectionTimings:
-    """Seconds that govern an election; the defaults are those of client-go.
+    """Durations of an election in seconds; the defaults are those of client-go.
 
-    :param lease_duration: how long others wait after the last renewal they saw.
-    :param renew_deadline: how long a leader goes on without a successful renewal, counted from before its send.
-    :param retry_period: between two tries, of a candidate and of a leader alike.
-    :param jitter: a candidate waits up to this share longer, so that candidates do not march in step.
+    :param lease_duration: how long others wait after the last renewal that they observed.
+    :param renew_deadline: how long a leader continues without a successful renewal, counted from before its send.
+    :param retry_period: between the sends of two attempts, of a candidate and of a leader.
+    :param jitter: a candidate waits up to this fraction longer, so that candidates do not act in step.
     :raises ValueError: the values cannot keep two leaders apart.
     """
 
@@ -45,21 +45,26 @@ class ElectionTimings:
 
     @property
     def request_timeout(self) -> float:
-        """Limit of one request: a hung one leaves time for a second before the deadline."""
+        """Limit of one write: a request that hangs leaves time for a second one before the deadline."""
         return self.renew_deadline / 2
 
     @property
+    def read_timeout(self) -> float:
+        """Limit of one read by a candidate, on which no deadline depends."""
+        return self.renew_deadline
+
+    @property
     def contact_limit(self) -> float:
-        """How long a process may go without a successful read or renewal before it counts as cut off."""
+        """How long a process may go without a successful read or renewal before it is not ready."""
         return 4 * self.lease_duration
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """What a Lease object says.
+    """The content of a Lease object.
 
-    :param duration: seconds the *holder* asked others to wait; None when the record does not say.
-    :param members: the reconcilers of the holder; None when the record does not say.
+    :param duration: seconds that the *holder* asks others to wait; None when absent.
+    :param members: the reconcilers of the holder; None when absent.
     """
 
     holder: str
@@ -72,7 +77,7 @@ class Lease:
 
     @property
     def signature(self) -> tuple[object, ...]:
-        """What changes with every renewal. Metadata is left out: a label set by somebody is no sign of life."""
+        """The fields that change with every renewal. A changed label in the metadata is not a renewal."""
         return (self.holder, self.renewed, self.acquired, self.transitions, self.duration)
 
 
@@ -105,7 +110,7 @@ def claim(
     duration: float,
     now: datetime,
 ) -> dict[str, Any]:
-    """The object to write in order to take or renew the lease. Fields of others are kept."""
+    """The object to write to acquire or renew the lease. Fields of other writers are kept."""
     body = _body(lease, name, namespace)
     spec = body["spec"]
     stamp = rfc3339_micro(now)
@@ -121,18 +126,20 @@ def claim(
 
 
 def released(lease: Lease, *, name: str, namespace: str, now: datetime) -> dict[str, Any]:
-    """The object to write in order to let go: nobody holds it, and whoever sees it need not wait."""
+    """The object to write to release the lease: without a holder, so that others need not wait."""
     body = _body(lease, name, namespace)
     body["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": rfc3339_micro(now)}
     return body
 
 
 class Candidate:
-    """One process's view of an election; every method is told the instant, none waits.
+    """One process's view of an election. Instants are arguments; no method waits.
 
-    A record in our own name counts as ours only if *this process* wrote it, which the renewal time in it shows:
-    another one belongs to an earlier life of the pod or to a twin that was given the same name, and is waited for like
-    anybody's.
+    A record in this process's name counts as ours only if *this process* wrote it, which its renewal time shows.
+    Otherwise it was written before a restart of the pod or by another process with the same name, and is respected
+    like that of any other holder.
+
+    :ivar lead_until: until when no other process can acquire the lease, on the clock of :meth:`Clock.boottime`.
     """
 
     def __init__(self, identity: str, members: Iterable[str], timings: ElectionTimings) -> None:
@@ -142,60 +149,66 @@ class Candidate:
         self.lease: Lease | None = None
         self.lead_until = -math.inf
         self._seen_at = -math.inf
+        self._vanished_until = -math.inf
         self._holder_alive = False
         self._attempts: dict[str, float] = {}
 
     def observe(self, lease: Lease | None, at: float) -> None:
-        """The record as read; ``at`` is when the answer was there."""
+        """Take the record as read; ``at`` is the monotonic instant at which the answer was complete."""
         before = self.lease
         self.lease = lease
         if lease is None:
+            if before is not None and before.holder and not self._wrote(before):
+                # The holder does not know yet that its Lease was deleted, and leads until its deadline.
+                self._vanished_until = at + (before.duration or self.timings.lease_duration)
             self._holder_alive = False
             return
+        self._vanished_until = -math.inf
         if before is None or before.signature != lease.signature:
             self._seen_at = at
             self._holder_alive = before is not None and before.holder == lease.holder
         sent_at = self._attempts.get(lease.renewed)
         if lease.holder == self.identity and sent_at is not None:
-            # A write whose answer was lost has arrived after all: it counts from before its send.
+            # A write whose answer was lost did arrive: it counts from before its send.
             self._confirm(lease.renewed, sent_at)
 
     def sent(self, renewed: str, at: float) -> None:
-        """A claim with this renewal time is about to be sent."""
+        """A claim with this renewal time is about to be sent; ``at`` is an instant of :meth:`Clock.boottime`."""
         self._attempts[renewed] = at
 
     def confirmed(self, lease: Lease, at: float) -> None:
-        """A claim was answered with success."""
+        """A claim succeeded; ``at`` is a monotonic instant."""
         self.observe(lease, at)
 
     def leads(self, at: float) -> bool:
-        """Whether this process holds the lease and its deadline has not passed."""
+        """Whether this process holds the lease and its deadline is not over at an instant of :meth:`Clock.boottime`."""
         return self.ours and at < self.lead_until
 
     @property
     def ours(self) -> bool:
-        """Whether the record, as last seen, was written by this process."""
-        lease = self.lease
-        return lease is not None and lease.holder == self.identity and lease.renewed in self._attempts
+        """Whether the record, as last observed, was written by this process."""
+        return self.lease is not None and self._wrote(self.lease)
 
     @property
     def claimed(self) -> bool:
-        """Whether a write of ours may be what the record says now."""
+        """Whether a write of this process may be the current record."""
         return bool(self._attempts)
 
     def may_claim_at(self) -> float:
-        """The instant from which the record, if it stays as it is, may be taken; in the past when it may be now."""
+        """The monotonic instant from which an unchanged record may be claimed; in the past when it may be now."""
         lease = self.lease
-        if lease is None or not lease.holder or self.ours:
+        if lease is None:
+            return self._vanished_until
+        if not lease.holder or self.ours:
             return -math.inf
         return self._seen_at + (lease.duration or self.timings.lease_duration)
 
     @property
-    def stranger(self) -> Lease | None:
-        """The record of a holder that is alive and shares no reconciler with us: the lease is shared by mistake.
+    def conflicting_holder(self) -> Lease | None:
+        """The record of a live holder that shares no reconciler with this process: two deployments share the lease.
 
-        Alive means that a renewal was seen to follow another; a record left behind by a dead deployment is no reason
-        to give up.
+        Live means that a renewal was observed to follow another; the record of a deployment that was removed is
+        taken over.
         """
         lease = self.lease
         if lease is None or not lease.holder or self.ours or not self._holder_alive:
@@ -205,12 +218,15 @@ class Candidate:
         return lease
 
     def forget(self) -> None:
-        """Nothing that this process wrote is to be claimed again."""
+        """Treat no record as ours any more."""
         self._attempts.clear()
         self.lead_until = -math.inf
 
+    def _wrote(self, lease: Lease) -> bool:
+        return lease.holder == self.identity and lease.renewed in self._attempts
+
     def _confirm(self, renewed: str, sent_at: float) -> None:
-        # Older attempts can no longer arrive: the version they were based on is gone.
+        # Older attempts can no longer succeed: the version they were based on is gone.
         self._attempts = {renewed: sent_at}
         self.lead_until = sent_at + self.timings.renew_deadline
 

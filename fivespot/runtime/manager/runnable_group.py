@@ -35,6 +35,7 @@ class _Member:
     task: asyncio.Task[None]
     may_end: bool = False
     before_stop: Callable[[float], Awaitable[None]] | None = None
+    may_be_cancelled: bool = False
 
 
 class RunnableGroup:
@@ -60,6 +61,7 @@ class RunnableGroup:
         self._stages: list[list[_Member]] = [[]]
         self._closing: asyncio.Task[None] | None = None
         self._raised: BaseException | None = None
+        self._members_changed = asyncio.Event()
 
     @property
     def dead(self) -> str:
@@ -95,6 +97,22 @@ class RunnableGroup:
         """
         task = asyncio.create_task(run(), name=name)
         self._stages[-1].append(_Member(name, task, may_end, before_stop))
+        self._members_changed.set()
+
+    async def stop_member(self, name: str) -> None:
+        """Cancel one member, wait until it has ended, and forget it; unknown names are ignored.
+
+        :raises StopError: it did not stop within the grace period.
+        """
+        for stage in self._stages:
+            for member in [member for member in stage if member.name == name]:
+                member.may_be_cancelled = True
+                member.task.cancel()
+                await asyncio.wait({member.task}, timeout=self._grace)
+                if not member.task.done():
+                    raise StopError(f"did not stop within {self._grace:g} s: {name}")
+                if member in stage:
+                    stage.remove(member)
 
     async def enter(self, name: str, manager: AbstractAsyncContextManager[object]) -> None:
         """Enter an async context manager in a task of its own and return once it is entered.
@@ -127,13 +145,18 @@ class RunnableGroup:
         stopper = asyncio.create_task(stop.wait(), name="waiting for stop")
         try:
             while not stop.is_set():
+                self._members_changed.clear()
                 watched = {
                     member.task: member
                     for stage in self._stages
                     for member in stage
                     if not member.task.done() or _failure(member) is not None
                 }
-                await asyncio.wait({stopper, *watched}, return_when=asyncio.FIRST_COMPLETED)
+                changed = asyncio.create_task(self._members_changed.wait(), name="waiting for new members")
+                try:
+                    await asyncio.wait({stopper, changed, *watched}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    changed.cancel()
                 for member in watched.values():
                     failure = _failure(member)
                     if failure is not None:
@@ -212,7 +235,11 @@ def _failure(member: _Member, *, stopping: bool = False) -> BaseException | None
     if not task.done():
         return None
     if task.cancelled():
-        return None if stopping else MemberEndedError(f"{member.name} was cancelled from elsewhere")
+        return (
+            None
+            if stopping or member.may_be_cancelled
+            else MemberEndedError(f"{member.name} was cancelled from elsewhere")
+        )
     error = task.exception()
     if error is not None:
         return error

@@ -79,6 +79,7 @@ class Controller:
     :param backoff: between retries of a failing key; its ``connect_cap`` applies after ConnectError, so that work
         resumes within seconds of an outage.
     :param priority: priority of an enqueued key; higher runs first within its namespace. Called at every enqueue.
+    :param order: a manager starts it once controllers of lower orders have made their first pass.
     :param metrics: receives the results of runs.
     :param queue_metrics: receives the events of the queue.
     :param tracer: opens a span for every run.
@@ -95,6 +96,7 @@ class Controller:
         timeout: float = 120.0,
         backoff: Backoff | None = None,
         priority: Callable[[Key], int] | None = None,
+        order: int = 0,
         metrics: ControllerMetrics | None = None,
         queue_metrics: QueueMetrics | None = None,
         tracer: Tracer = NULL_TRACER,
@@ -103,6 +105,7 @@ class Controller:
             raise ValueError(f"controller {name} needs at least one worker and a time limit above zero")
         self.name = name
         self.workers = workers
+        self.order = order
         self.queue: WorkQueue[Key] = WorkQueue(name, clock=clock, rng=rng, backoff=backoff, metrics=queue_metrics)
         self._reconciler = reconciler
         self._clock = clock
@@ -115,6 +118,9 @@ class Controller:
         self._attached = False
         self._running = False
         self._at_start: list[Callable[[], None]] = []
+        self._busy = 0
+        self._first_pass: set[Key] | None = None
+        self._first_pass_over = False
         self._source_changed = asyncio.Event()
         if metrics is not None:
             metrics.workers(workers)
@@ -188,6 +194,11 @@ class Controller:
         """
         self.queue.add_after(key, after, priority=self._priority_of(key) if priority is None else priority)
 
+    def close_sources(self) -> None:
+        """Close all sources of a controller that does not run any more."""
+        for source in list(self._sources):
+            source.close()
+
     @property
     def ready(self) -> bool:
         """Whether every gating source is synced; may be true of a standby that does not run."""
@@ -199,6 +210,14 @@ class Controller:
         reasons = [reason for source in self._sources if source.gate and (reason := source.not_ready_reason)]
         more = len(reasons) - _REASONS_SHOWN
         return "; ".join(reasons[:_REASONS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+
+    @property
+    def first_pass_done(self) -> bool:
+        """Whether, since :meth:`run` began, every key present at the start has run and nothing was left to do once.
+
+        Also true while a kind that it requires is not installed, because then there are no objects to run for.
+        """
+        return self._first_pass_over or any(source.gate and source.kind_missing for source in self._sources)
 
     def stale_reason(self, limit: float) -> str:
         """Gating sources that have been unreadable for more than ``limit`` seconds, and why; "" when none."""
@@ -233,6 +252,8 @@ class Controller:
             await self._wait_for_sources()
             for begin in self._at_start:
                 begin()
+            self._first_pass = set(self.queue.ready_keys())
+            self._check_first_pass()
             _log.info("controller started", controller=self.name, workers=self.workers, keys=len(self.queue))
             async with asyncio.TaskGroup() as group:
                 workers = [
@@ -247,6 +268,7 @@ class Controller:
                     self.queue.shut_down()
         finally:
             self._attached = False
+            self._first_pass, self._first_pass_over = None, False
             for source in self._sources:
                 source.detach()
             self.queue.shut_down()
@@ -269,10 +291,13 @@ class Controller:
         try:
             while True:
                 key = await self.queue.get()
+                self._busy += 1
                 try:
                     await self._run(key)
                 finally:
+                    self._busy -= 1
                     self.queue.done(key)
+                    self._check_first_pass(key)
                 # Before Python 3.13 a task group that failed in a run may leave a cancellation counted on this task,
                 # and every later task group in it would raise CancelledError instead of its errors.
                 while task.cancelling() and not self.queue.closed:
@@ -284,6 +309,15 @@ class Controller:
         finally:
             # When one worker dies of a BaseException, the others stop too, as in a stop from outside.
             self.queue.shut_down()
+
+    def _check_first_pass(self, key: Key | None = None) -> None:
+        if self._first_pass is None:
+            return
+        if key is not None:
+            self._first_pass.discard(key)
+        # Runs of the first pass may enqueue others, of objects that depend on them.
+        if not self._first_pass and not self._busy and not len(self.queue):
+            self._first_pass, self._first_pass_over = None, True
 
     async def _run(self, key: Key) -> None:
         # Bound to the worker's context until its next run; tasks that the run starts inherit it.

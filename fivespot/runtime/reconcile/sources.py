@@ -71,6 +71,11 @@ class Source(Protocol):
         ...
 
     @property
+    def kind_missing(self) -> bool:
+        """Whether it waits for a kind that is known not to be installed."""
+        ...
+
+    @property
     def status(self) -> InformerStatus | None:
         """Status of its informer; None while there is none."""
         ...
@@ -152,6 +157,10 @@ class InformerSource:
     @property
     def not_ready_reason(self) -> str:
         return self._feed.not_ready_reason
+
+    @property
+    def kind_missing(self) -> bool:
+        return False
 
     @property
     def status(self) -> InformerStatus | None:
@@ -236,6 +245,11 @@ class KindSource:
         if self._required:
             return f"{self._group_kind} {facts.problem if isinstance(facts, KindState) else 'is not installed'}"
         return ""
+
+    @property
+    def kind_missing(self) -> bool:
+        known = not isinstance(self._kinds.lookup(self._group_kind), KindUnknown)
+        return self._required and self._feed is None and known
 
     @property
     def status(self) -> InformerStatus | None:

@@ -28,6 +28,8 @@ _RECONCILE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 1
 """controller-runtime's range, up to a minute, with fewer steps."""
 
 
+_RESULTS = ("success", "error", "requeue_after", "requeue")
+
 F = TypeVar("F", CounterFamily, GaugeFamily, HistogramFamily, ReadingFamily)
 
 
@@ -97,10 +99,7 @@ class PrometheusControllerMetrics:
     __slots__ = ("_active", "_errors", "_results", "_seconds", "_terminal", "_workers")
 
     def __init__(self, metrics: Metrics, name: str) -> None:
-        self._results = {
-            result: metrics.reconciles.child(name, result)
-            for result in ("success", "error", "requeue_after", "requeue")
-        }
+        self._results = {result: metrics.reconciles.child(name, result) for result in _RESULTS}
         self._errors = metrics.reconcile_errors.child(name)
         self._terminal = metrics.terminal_errors.child(name)
         self._seconds = metrics.reconcile_seconds.child(name)
@@ -157,18 +156,22 @@ class Metrics:
         self.queue_works = self.histogram(
             "workqueue_work_duration_seconds", "Time a worker spent on a key.", queue, _QUEUE_BUCKETS
         )
-        self.reading("workqueue_depth", "Keys that are ready.", queue, lambda: self._per_queue("depth"))
+        self.reading(
+            "workqueue_depth", "Keys that are ready.", queue, lambda: self._per_queue("depth"), leader_only=True
+        )
         self.reading(
             "workqueue_unfinished_work_seconds",
             "Seconds of work under way that no histogram has seen yet.",
             queue,
             lambda: self._per_queue("unfinished"),
+            leader_only=True,
         )
         self.reading(
             "workqueue_longest_running_processor_seconds",
             "Seconds that the longest run under way has taken so far.",
             queue,
             lambda: self._per_queue("longest"),
+            leader_only=True,
         )
 
         controller = ("controller",)
@@ -247,6 +250,22 @@ class Metrics:
         if name not in self._controllers:
             self._controllers[name] = PrometheusControllerMetrics(self, name)
         return self._controllers[name]
+
+    def remove_controller(self, name: str) -> None:
+        """Remove all samples of a controller and its queue, for one that will not run again."""
+        self._queues.pop(name, None)
+        self._controllers.pop(name, None)
+        self.queue_adds.remove(name, name)
+        self.queue_retries.remove(name, name)
+        self.queue_waits.remove(name, name)
+        self.queue_works.remove(name, name)
+        self.reconcile_errors.remove(name)
+        self.terminal_errors.remove(name)
+        self.reconcile_seconds.remove(name)
+        self.active_workers.remove(name)
+        self.max_workers.remove(name)
+        for result in _RESULTS:
+            self.reconciles.remove(name, result)
 
     def requests(self, verb: str, status: int) -> None:
         """Count one request; status 0 means that there was no response."""

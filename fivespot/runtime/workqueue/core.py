@@ -249,6 +249,10 @@ class QueueCore(Generic[K]):
         failed = self._failures.get(key)
         return failed.count + failed.misses if failed else 0
 
+    def ready_keys(self) -> list[K]:
+        """Keys that are ready, in no particular order."""
+        return [entry.key for entry in self._entries.values() if entry.wanted and not entry.running]
+
     def unfinished(self, now: float) -> list[float]:
         """For each running key the seconds since it was taken."""
         return [now - entry.started for entry in self._entries.values() if entry.running]

@@ -250,6 +250,10 @@ class WorkQueue(Generic[K]):
         """Keys that are ready; neither delayed nor running ones."""
         return self._core.ready
 
+    def ready_keys(self) -> list[K]:
+        """Keys that are ready, in no particular order."""
+        return self._core.ready_keys()
+
     def unfinished(self) -> list[float]:
         """For each key being processed, the seconds since it was taken."""
         return self._core.unfinished(self._clock.monotonic())

@@ -24,6 +24,9 @@ class Standing:
     def monotonic(self) -> float:
         return 1000.0
 
+    def boottime(self) -> float:
+        return self.monotonic()
+
     def now(self) -> datetime:
         return NOW
 

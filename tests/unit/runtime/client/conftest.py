@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-_ON_EVERY_LOOP = frozenset({"test_http", "test_http1", "test_pool"})
+_ON_EVERY_LOOP = frozenset({"test_http", "test_http1", "test_permit", "test_pool"})
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:

@@ -34,7 +34,7 @@ def candidate(timings: ElectionTimings | None = None) -> Candidate:
 
 
 def strange(me: Candidate) -> bool:
-    return me.stranger is not None
+    return me.conflicting_holder is not None
 
 
 def make_claim(lease: Lease | None) -> dict[str, Any]:

@@ -50,6 +50,8 @@ class FakeCache:
 class FakeController:
     def __init__(self, name: str, lines: list[str]) -> None:
         self.name = name
+        self.order = 0
+        self.first_pass_done = True
         self.ready = True
         self.not_ready_reason = ""
         self.staleness = ""

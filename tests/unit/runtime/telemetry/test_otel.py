@@ -329,7 +329,8 @@ def test_unasked_nothing_of_opentelemetry_is_loaded() -> None:
     code = f"""
 import sys
 import fivespot.cli.process, fivespot.providers.sdk
-from fivespot.runtime import NULL_TRACER, open_manager, tracer_from
+from fivespot.runtime.manager import open_manager
+from fivespot.runtime.telemetry import NULL_TRACER, tracer_from
 for environ in {NOT_ASKING!r}:
     assert tracer_from(environ) is NULL_TRACER
 print([name for name in sys.modules if name.partition(".")[0] == "opentelemetry"])
