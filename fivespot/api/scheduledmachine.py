@@ -102,7 +102,7 @@ class EmbeddedObject(ApiModel):
 
 
 class MachineTemplate(ApiModel):
-    """What to set on the Cluster API Machine."""
+    """Settings of the Cluster API Machine."""
 
     labels: Labels | None = None
     """Labels of the Machine. Cluster API copies those under node-role.kubernetes.io/, node-restriction.kubernetes.io/
@@ -156,7 +156,7 @@ class SecretKeyReference(ApiModel):
 
 
 class KataReference(ApiModel):
-    """Where the Kata Containers configuration of the node agent comes from."""
+    """A reference to the Kata Containers configuration of the node agent."""
 
     kind: Literal["ConfigMap", "Secret"]
     """ConfigMap or Secret."""
@@ -171,7 +171,7 @@ class KataReference(ApiModel):
 
 
 class ScheduledMachineSpec(ApiModel):
-    """What machine is wanted, and which schedule says when."""
+    """The desired machine and the schedule that it follows."""
 
     schedule: ScheduleReference
     """The schedule that decides when the machine exists. While it says so, there is a machine; a schedule that cannot
@@ -243,7 +243,7 @@ class NodeReference(ApiModel):
 
 
 class ScheduleIdentity(ApiModel):
-    """Which schedule a verdict belongs to: its kind and name."""
+    """The kind and name of the schedule that a verdict belongs to."""
 
     kind: str | None = None
     """Kind of the schedule."""
@@ -252,7 +252,7 @@ class ScheduleIdentity(ApiModel):
 
 
 class SpotScheduleStatus(ApiModel):
-    """What the schedule said last, and what is held while it says nothing."""
+    """The last verdict of the schedule, which is held while the schedule gives none."""
 
     resolved: bool | None = None
     """Whether the schedule can be read and is ready."""
@@ -273,7 +273,7 @@ class SpotScheduleStatus(ApiModel):
 
 
 class Replacements(ApiModel):
-    """How often a machine was replaced without the schedule asking for it; the brake on doing so again."""
+    """A count of replacements that no schedule asked for, for the back-off of the next one."""
 
     count: int | None = None
     """Replacements since the machine was last ready for 10 minutes."""
@@ -284,7 +284,7 @@ class Replacements(ApiModel):
 
 
 class ScheduledMachineStatus(ApiModel):
-    """What exists now, and why."""
+    """The observed state of the machine, and the reason for it."""
 
     phase: str | None = None
     """Pending, Active, ShuttingDown, Inactive, Disabled, Terminated, EmergencyRemove or Error."""
@@ -329,9 +329,9 @@ class ScheduledMachine(ApiModel):
     """
 
     spec: ScheduledMachineSpec
-    """What machine is wanted, and which schedule says when."""
+    """The desired machine and the schedule that it follows."""
     status: ScheduledMachineStatus | None = None
-    """What exists now, and why."""
+    """The observed state of the machine, and the reason for it."""
 
 
 NAME_RULE: Final = Cel(

@@ -68,7 +68,7 @@ def clean(text: str, limit: int) -> str:
 
 
 def cut_provider(raw: bytes | msgspec.Raw) -> bytes:
-    """What is kept of a provider object in memory: the contract's fields of ``status``, cut and cleaned.
+    """Project a provider object to the contract's fields of ``status``, shortened and cleaned.
 
     Never raises for what a provider may have written; a status that is no object is an empty one.
     """

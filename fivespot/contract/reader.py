@@ -49,7 +49,7 @@ KindInfo: TypeAlias = KindState | KindAbsent | KindUnknown
 
 
 class CacheStatus(Protocol):
-    """How reading a kind goes; :class:`fivespot.runtime.cache.InformerStatus` is one."""
+    """The state of an informer; :class:`fivespot.runtime.cache.InformerStatus` is one."""
 
     @property
     def synced(self) -> bool: ...

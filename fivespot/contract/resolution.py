@@ -59,7 +59,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """What is shown of a provider and never acted on. Its texts are cut and free of control characters."""
+    """The displayed values of a provider, never acted on. Texts are shortened and free of control characters."""
 
     reason: str = ""
     message: str = ""

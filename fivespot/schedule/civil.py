@@ -112,6 +112,6 @@ class Zone:
             era = following
 
     def _repetition(self, at: int) -> int:
-        """How far ``at`` must be moved back, in whole cycles, to be within the lists."""
+        """Return the whole cycles by which ``at`` must be moved back to be within the lists."""
         beyond = at - self._cycle_start
         return beyond // CYCLE * CYCLE if beyond >= CYCLE else 0

@@ -1,4 +1,4 @@
-"""What can be wrong with a schedule.
+"""Errors in schedules.
 
 ScheduleError           (a ValueError) a schedule that cannot be read
 ├── GrammarError        a day, hour, time, date or duration is not written as it must be

@@ -48,12 +48,12 @@ def merge(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def clip(intervals: Iterable[Interval], start: int, end: int) -> list[Interval]:
-    """What lies within ``[start, end)``."""
+    """Return the parts within ``[start, end)``."""
     return [(max(a, start), min(b, end)) for a, b in intervals if max(a, start) < min(b, end)]
 
 
 def subtract(interval: Interval, cuts: Sequence[Interval]) -> list[Interval]:
-    """What is left of ``interval`` without ``cuts``, which are sorted and disjoint."""
+    """Return ``interval`` without ``cuts``, which are sorted and disjoint."""
     rest: list[Interval] = []
     start, end = interval
     for cut_start, cut_end in cuts:

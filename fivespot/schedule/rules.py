@@ -1,4 +1,4 @@
-"""What a weekly schedule says, as plain values.
+"""The rules of a weekly schedule, as plain values.
 
 Times of day are seconds from local midnight, days are numbers (Monday 0), as :mod:`.grammar` reads them. Each
 value checks itself, so that the arithmetic never meets one that makes no sense.
@@ -105,7 +105,7 @@ class SpanWindow:
 
 @dataclass(frozen=True)
 class DateException:
-    """What is different on one local date: nothing starts on it but ``windows``, pairs of start and end.
+    """An exception on one local date: only ``windows``, pairs of start and end, start on it.
 
     A night that began the day before ends as written; a span is cut at the date's midnights.
     """

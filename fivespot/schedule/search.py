@@ -33,7 +33,7 @@ class Occurrence(NamedTuple):
 
 
 class Readings(Protocol):
-    """What is open on the wall clock, before any zone comes into it.
+    """The open windows on the wall clock, before any zone is applied.
 
     Readings are seconds from 1970 on the wall clock, as in :mod:`.civil`; days are counted from 1 January 1970. It is
     the same every week, but for what begins on some dates (``exception_days``) and what these cut off themselves.
@@ -60,7 +60,7 @@ class Readings(Protocol):
         ...
 
     def windows(self, first: int, last: int) -> Iterator[Interval]:
-        """What windows open on the dates ``first`` to ``last``: in no order, overlapping, and more than asked."""
+        """Return the windows that open on the dates ``first`` to ``last``, unordered, overlapping, with others."""
         ...
 
     def occurrences(self, first: int, last: int) -> Iterator[Occurrence]:
@@ -139,7 +139,7 @@ class Search:
 
     @staticmethod
     def _edge(intervals: list[Interval], start: int, end: int, active: bool) -> int | None:
-        """Where in ``[start, end)`` the state is first another than ``active``."""
+        """Return the first instant in ``[start, end)`` at which the state differs from ``active``."""
         if not active:
             return intervals[0][0] if intervals else None
         if not intervals or intervals[0][0] > start:
@@ -179,7 +179,7 @@ class Search:
             start = stop
 
     def _disturbance(self, at: int) -> int:
-        """When the first period that is not wholly over at ``at`` begins in which a week need not be like others."""
+        """Return the begin of the first period not over at ``at`` in which weeks may differ from others."""
         return min(self._zone_disturbance(at), self._exception_disturbance(at))
 
     def _zone_disturbance(self, at: int) -> int:

@@ -55,7 +55,7 @@ class YearlyDate:
 
 @dataclass(frozen=True)
 class TailRule:
-    """How a zone goes on after its last listed change: one offset for ever, or two that alternate."""
+    """The rule of a zone after its last listed change: one offset, or two that alternate."""
 
     offset: int
     """Seconds east of UTC in standard time."""
@@ -74,7 +74,7 @@ class TailRule:
 
 @dataclass(frozen=True)
 class ZoneFile:
-    """What a zone file says. ``offsets`` has one entry more than ``instants``: the first is before all."""
+    """A parsed zone file. ``offsets`` has one entry more than ``instants``: the first is before all."""
 
     instants: list[int]
     offsets: list[int]

@@ -36,7 +36,7 @@ def sources(*folders: Path) -> Iterator[Path]:
 
 
 def repository_files() -> Iterator[Path]:
-    """What is tracked or about to be: everything that is not ignored."""
+    """Yield the files that are tracked or about to be: everything that is not ignored."""
     command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):

@@ -1,4 +1,4 @@
-"""What is known of the demonstration's objects now, kept by their changes. Pure."""
+"""A model of the demo's objects, updated by their changes. Pure."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def bodies() -> list[tuple[Resource, Json]]:
 
 
 def acts(midnight: datetime) -> list[OperatorAction]:
-    """What happens on the first day beside what the schedules do.
+    """Return the events of the first day that no schedule causes.
 
     :param midnight: with which that day begins in :data:`ZONE`.
     """

@@ -171,7 +171,7 @@ async def _operate(cluster: EmbeddedCluster, midnight: datetime, feed: Feed) -> 
 
 
 class _Show:
-    """What is seen: on the screen, or line by line."""
+    """The output: a screen, or line by line."""
 
     def __init__(
         self, options: DemoOptions, cluster: EmbeddedCluster, zone: Zone, config: Path, stop: asyncio.Event

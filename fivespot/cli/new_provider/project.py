@@ -49,7 +49,7 @@ _FILES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What things are called: for ``OfficeHours``, ``office_hours_provider`` and ``office-hours-provider``."""
+    """The names derived from a kind: ``office_hours_provider`` and ``office-hours-provider`` for ``OfficeHours``."""
 
     kind: str
     package: str
@@ -113,7 +113,7 @@ def write_project(names: Names, folder: Path) -> list[Path]:
 
 
 def _crds(names: Names, folder: Path, *arguments: str) -> str:
-    """What ``fivespot crds`` says of the new provider: in a process of its own, which imports it as its users will."""
+    """Return the output of ``fivespot crds`` for the new provider, from a process that imports it as users do."""
     command = [sys.executable, "-B", "-m", "fivespot.cli", "crds", "--provider", f"{names.package}:PROVIDER"]
     done = subprocess.run(
         [*command, *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=_SECONDS

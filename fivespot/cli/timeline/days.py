@@ -37,7 +37,7 @@ class Piece:
     reads: float
 
     def reading(self, instant: datetime) -> float:
-        """What the wall clock shows at an instant, in seconds from the day's midnight."""
+        """Return the wall clock's reading at an instant, in seconds from the day's midnight."""
         return self.reads + (instant - self.start) / _SECOND
 
 
@@ -88,7 +88,7 @@ class Day:
 
     @property
     def length(self) -> timedelta:
-        """How much of the day there is, and is within the period."""
+        """Return the length of the day within the period."""
         return total((piece.start, piece.end) for piece in self.pieces)
 
     @property
@@ -102,7 +102,7 @@ class Day:
         return whole and self.active_time in (timedelta(0), timedelta(days=1))
 
     def share(self, opens: float, closes: float) -> float | None:
-        """How much of the time in which the clock shows such readings is active; None when there is no such time."""
+        """Return the active share of the time with such readings of the clock; None if there is no such time."""
         there, active = 0.0, 0.0
         for piece in self.pieces:
             there += _overlap(opens, closes, piece.reads, piece.reading(piece.end))

@@ -111,7 +111,7 @@ _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 
 
 def unknown_fields(value: object, schema: Mapping[str, Any], at: str = "spec") -> Iterator[str]:
-    """What is wrong with the names of fields, a text for each, with the nearest right name where there is one.
+    """Describe each unknown field name, with the nearest known name if there is one.
 
     :param schema: a structural schema, as a CustomResourceDefinition has it.
     """

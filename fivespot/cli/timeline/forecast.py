@@ -92,7 +92,7 @@ class Forecast:
 
     @property
     def notes(self) -> tuple[EventNote, ...]:
-        """What the provider had to tell at the instants asked for, each once, in that order."""
+        """Return the provider's notes at the evaluated instants, each once, in order."""
         return tuple(self._notes.values())
 
     def changes(self, end: datetime) -> list[Transition]:

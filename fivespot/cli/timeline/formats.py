@@ -1,4 +1,4 @@
-"""How instants, lengths and readings of the clock are written."""
+"""Formats for instants, durations and readings of the clock."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def span_text(span: DaySpan) -> str:
 
 
 def change_text(change: ClockChange) -> str:
-    """What the clock does, for people."""
+    """Describe a clock change for people."""
     before, after = change.shows
     way = "forward" if change.forward else "back"
     # A change at midnight would show the 24th hour of the day before.

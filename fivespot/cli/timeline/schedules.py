@@ -33,7 +33,7 @@ class Schedule:
 
     @property
     def title(self) -> str:
-        """How people are told of it."""
+        """Return the display name."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
     @property
@@ -132,7 +132,7 @@ class ProviderKinds:
         self._own = {provider.kind: provider for provider in load_providers(texts)}
 
     def provider(self, schedule: Schedule) -> Provider[Any]:
-        """Whose schedule it is.
+        """Return the provider of the schedule.
 
         :raises ConfigError: nobody's that is known here.
         """

@@ -112,7 +112,7 @@ class Simulation:
         return course
 
     def notes(self, schedule: Schedule, period: Period) -> list[EventNote]:
-        """What the provider has to tell of a period besides the changes, each once.
+        """Return the provider's notes on a period, each once.
 
         Notes may look back for a day, and controllers look at each schedule twice a day, so this does as well.
         """

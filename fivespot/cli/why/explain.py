@@ -52,7 +52,7 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleFacts:
-    """What can be seen of the schedule.
+    """The visible facts about the schedule.
 
     :param resolved: None when it could not be read.
     :param since: when its verdict last changed, by its own account.
@@ -298,7 +298,7 @@ def _by_the_schedule(j: Evaluated, schedule: ScheduleFacts) -> Iterator[Next]:
 
 
 def _reported(j: Evaluated, ready: Said, settled: Settled) -> Said | None:
-    """What the controller last said, where it differs from what it would say now, or where that is not known."""
+    """Return the controller's last report if it differs from its present evaluation, or if that is unknown."""
     s, stored = j.snapshot, j.snapshot.stored.raw
     if not s.stored.phase:
         return Said("", "", "", "no controller has reported on it yet")

@@ -35,7 +35,7 @@ _TRIED: Final = (Reason.MACHINE_CREATION_FAILED, Reason.MACHINE_DELETION_FAILED,
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """What the controller would decide now, and what it stood on.
+    """The controller's present decision and its inputs.
 
     :param body: the ScheduledMachine as stored; it holds the embedded specs, so nothing of its spec may be shown.
     :param status: what the controller would report.
@@ -139,7 +139,7 @@ class _Judge:
         return replace(snapshot, fresh=unseen and not snapshot.paused)
 
     def _as_remembered(self, s: Snapshot, plan: Plan) -> tuple[Plan, bool]:
-        """What the controller's memory adds: a refusal that it will not try again at once, and the administrator's
+        """Add the controller's memory: a refused write that is not retried at once, and the administrator's
         brake. The process that is_our_status is another one, but it has told both in status."""
         told = _told(s.stored)
         if not plan.steps or told is None:

@@ -206,7 +206,7 @@ class LiveInputs:
 
 
 class LiveKinds:
-    """Which kinds are defined, from discovery, which everybody may read, and from their definitions where those may be
+    """The defined kinds, from discovery, which everybody may read, and from their definitions where those may be
     read."""
 
     def __init__(self, client: Client, refused: ReadRefused) -> None:

@@ -1,4 +1,4 @@
-"""What is missing, and the command that fixes it or shows more."""
+"""Remedies: what is missing, and the command that fixes it or shows more."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _rights(j: Evaluated) -> Iterator[Remedy]:
 
 
 def _decisions(j: Evaluated) -> Iterator[Remedy]:
-    """What a person decided, and can take back."""
+    """Yield the decisions of users that can be reverted."""
     s = j.snapshot
     if s.head.deleting:
         return

@@ -1,4 +1,4 @@
-"""What the calendar of a market says, as plain values.
+"""The rules of a market calendar, as plain values.
 
 Times of day are seconds from local midnight, days are numbers (Monday 0). Each value checks itself, so that the
 arithmetic never meets one that makes no sense.
@@ -20,7 +20,7 @@ from fivespot.schedule.rules import HourRule, check_days, window_length
 
 
 class Breaks(StrEnum):
-    """What the breaks of sessions mean for machines."""
+    """The effect of session breaks on machines."""
 
     KEEP = "Keep"
     """Nothing: a session is open from its open to its close."""
@@ -73,7 +73,7 @@ class TradingHours:
         return cls(first, last, tuple(read))
 
     def pieces(self, breaks: Breaks) -> list[Interval]:
-        """When it is open, in seconds from the midnight before its open."""
+        """Return the open spans, in seconds from the midnight before the open."""
         whole = self.open, self.open + window_length(self.open, self.close)
         if breaks is Breaks.KEEP:
             return [whole]

@@ -62,7 +62,7 @@ class MarketPattern:
                 yield Occurrence(start, end)
 
     def _on(self, day: int) -> Iterator[Interval]:
-        """What opens on a date, as readings."""
+        """Return the sessions that open on a date, as readings."""
         midnight = day * DAY
         for start, end in self._special.get(day, ()):
             yield midnight + start, midnight + end
@@ -76,7 +76,7 @@ class MarketPattern:
 
 
 def _cuts(calendar: MarketCalendar) -> dict[int, list[Interval]]:
-    """What of each date is taken from the weekly sessions, in seconds from its midnight."""
+    """Return the spans that each date removes from the weekly sessions, in seconds from its midnight."""
     closed: dict[date, list[Interval]] = {}
     for day, close in calendar.closes_on().items():
         closed.setdefault(day, []).append((close, DAY))

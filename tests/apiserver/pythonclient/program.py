@@ -27,7 +27,7 @@ LEASE_SECONDS = 6
 
 
 def refused(act: Callable[[], Any]) -> Json:
-    """How a request is refused: its code, and of the Status what is the same on every server."""
+    """Return the code of a refused request and the part of its Status that is the same on every server."""
     try:
         act()
     except ApiException as error:
@@ -55,7 +55,7 @@ def events(stream: Iterator[Any], until: int) -> list[str]:
 
 
 class Exercise:
-    """What the program does, part by part."""
+    """The parts of the program."""
 
     def __init__(self, api: client.ApiClient, namespace: str, group: str) -> None:
         self.api, self.ns, self.group = api, namespace, group

@@ -1,4 +1,4 @@
-"""What the definition takes at admission, the calendar can read: a schedule that was accepted never fails later."""
+"""Admission and calendar agree: a schedule that the definition accepts can be evaluated."""
 
 from __future__ import annotations
 

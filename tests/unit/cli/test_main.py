@@ -34,7 +34,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def parse(monkeypatch: pytest.MonkeyPatch, *arguments: str, **environment: str) -> ManagerOptions:
-    """What `fivespot manager` would run with."""
+    """Return the options that `fivespot manager` would run with."""
     seen: list[ManagerOptions] = []
     monkeypatch.setattr("fivespot.cli.process.run_process", seen.append)
     for name, value in environment.items():

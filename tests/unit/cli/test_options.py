@@ -1,4 +1,4 @@
-"""What the flags and variables of the manager mean."""
+"""Flags and variables of the manager."""
 
 from __future__ import annotations
 

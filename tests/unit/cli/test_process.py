@@ -1,4 +1,4 @@
-"""How the process puts a manager together, and what it says when the server is not usable."""
+"""Assembly of a manager's process, and its messages when the server is not usable."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def status(reference: Reference | None = HOURS, *, active: bool | None = True, *
 
 
 def stored_status(stored: Mapping[str, Any] | None = None, **more: Any) -> StoredStatus:
-    """What is remembered of a stored status, the ordinary one with ``more`` fields by default."""
+    """Return the parsed stored status, by default the ordinary one with ``more`` fields."""
     return read_stored_status({"status": dict(stored) if stored is not None else status(**more)})
 
 

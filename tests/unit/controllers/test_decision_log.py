@@ -91,7 +91,7 @@ class OneReport:
 async def lines_of(
     format: LogFormat, *snapshots: Snapshot, dry_run: bool = False, error: Exception | None = None
 ) -> list[str]:
-    """What a controller logs that runs once for each snapshot; its own start left out."""
+    """Return the log of a controller that runs once for each snapshot, without its start."""
     stream = io.BytesIO()
     configure_logging(format, stream=stream, now=lambda: NOW)
     for module in (status_writer, running):

@@ -1,4 +1,4 @@
-"""How a Cluster API Machine is read, at both versions, whole and as the cache keeps it."""
+"""Reading a Cluster API Machine at both versions, whole and as projected by the cache."""
 
 from __future__ import annotations
 

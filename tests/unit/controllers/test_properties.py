@@ -1,4 +1,4 @@
-"""What holds for every snapshot, however it came about."""
+"""Properties of decisions for every possible snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which changes ask for a run."""
+"""Changes that enqueue a reconciliation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a stored ScheduledMachine is read: every field has a value, and no credential comes along."""
+"""Reading a stored ScheduledMachine: every field has a value, and no credentials are included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What status is_our_status, whoever wrote it."""
+"""Parsing of stored status, whoever wrote it."""
 
 from __future__ import annotations
 

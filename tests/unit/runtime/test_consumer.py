@@ -42,7 +42,7 @@ def programs(tutorial: dict[str, Path]) -> list[Path]:
 
 
 def complaints(folder: Path) -> set[tuple[str, str]]:
-    """What pyright says against the programs in a folder, strictly: file and rule."""
+    """Return pyright's strict findings on the programs in a folder: file and rule."""
     (folder / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict", "include": ["."]}))
     command = [
         sys.executable,

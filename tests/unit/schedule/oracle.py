@@ -57,7 +57,7 @@ def hhmm(minutes: int) -> str:
 
 @lru_cache(maxsize=100_000)
 def fires(zone: str, day: Date, minutes: int) -> int:
-    """When the boundary so many minutes after a local midnight fires, in seconds from 1970."""
+    """Return the instant at which the boundary so many minutes after a local midnight fires, in seconds from 1970."""
     day = day.add(days=minutes // 1440)
     local = PlainDateTime(day.year, day.month, day.day, minutes % 1440 // 60, minutes % 60)
     try:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fivespot.schedule.market import MarketTimeline, read_calendar
 from fivespot.schedule.market.timeline import MarketPattern
-from unit.schedule import comparing
-from unit.schedule.comparing import (
+from unit.schedule import comparison
+from unit.schedule.comparison import (
     DAY,
     EVERY_DAY,
     FIRST,
@@ -34,7 +34,7 @@ def timeline_of(case: MarketCase) -> MarketTimeline:
 
 
 def check(case: MarketCase, start: int, end: int, step: int) -> None:
-    comparing.check(timeline_of(case), MarketOracle(case), start, end, step)
+    comparison.check(timeline_of(case), MarketOracle(case), start, end, step)
 
 
 @pytest.mark.contract("C2")

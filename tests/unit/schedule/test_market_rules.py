@@ -1,4 +1,4 @@
-"""How sessions, holidays, early closes, late opens and special sessions work together (contract C2), by hand."""
+"""Combinations of sessions, holidays, early closes, late opens and special sessions, by hand."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from fivespot.schedule import Timeline, Zone, evaluate, load_zone, read_schedule
 from fivespot.schedule.pattern import Pattern
 from fivespot.schedule.tzif import read_tail_rule
-from unit.schedule import comparing
-from unit.schedule.comparing import (
+from unit.schedule import comparison
+from unit.schedule.comparison import (
     ALL,
     DAY,
     EVERY_DAY,
@@ -42,7 +42,7 @@ def changes_of(case: Case, start: int, end: int) -> tuple[bool, list[tuple[int, 
 
 
 def check(case: Case, start: int, end: int, step: int) -> None:
-    comparing.check(timeline_of(case), Oracle(case), start, end, step)
+    comparison.check(timeline_of(case), Oracle(case), start, end, step)
 
 
 @pytest.mark.contract("C8")

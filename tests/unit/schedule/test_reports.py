@@ -1,4 +1,4 @@
-"""What users of other schedulers reported, with the right answer. The issue named is the one each test guards."""
+"""Faults that users of other schedulers reported, with the right answer. Each test names its issue."""
 
 from __future__ import annotations
 

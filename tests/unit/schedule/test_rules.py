@@ -1,4 +1,4 @@
-"""How rules, exceptions, lead time and validity work together (contract C1), on hand-made cases."""
+"""Combinations of rules, exceptions, lead time and validity, by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs Cluster API's own core manager, as far as it needs neither a compiler nor a server."""
+"""The parts of the Cluster API runner that need neither a compiler nor a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the demonstration knows of its objects, says of their changes, and draws."""
+"""The demo's model of its objects, its messages about changes, and its drawings."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def read_until(process: subprocess.Popen[str], pattern: str) -> re.Match[str]:
 
 
 def refused(folder: Path, *command: str) -> str:
-    """What it says on standard error when it does not begin."""
+    """Return the output on standard error of a demo that does not start."""
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=SECONDS, env=environment(folder), cwd=folder
     )

@@ -17,7 +17,7 @@ from click.testing import Result
 from fivespot.cli.console import colours, shows
 from fivespot.cli.timeline.text import UNICODE
 from fivespot.runtime.errors import ConfigError
-from unit.cli.timeline.making import NIGHT, Json, manual, run, schedule, shown, timebased, write
+from unit.cli.timeline.samples import NIGHT, Json, manual, run, schedule, shown, timebased, write
 
 ROOT = Path(__file__).resolve().parents[4]
 GOLDEN: list[dict[str, Any]] = json.loads((ROOT / "tests/unit/schedule/golden.json").read_text("utf-8"))

@@ -12,7 +12,7 @@ from fivespot.cli.timeline.days import Day, days_of, total
 from fivespot.cli.timeline.forecast import Interval, Period
 from fivespot.cli.timeline.formats import change_text, clock, length, offset, share, span_text
 from fivespot.schedule import load_zone
-from unit.schedule.comparing import QUICK, periods, year
+from unit.schedule.comparison import QUICK, periods, year
 
 HOUR = timedelta(hours=1)
 

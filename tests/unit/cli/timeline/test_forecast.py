@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from fivespot.cli.timeline.forecast import DecisionFailed, Forecast, Interval, Period, TooManyChanges, Transition
 from fivespot.providers.sdk import EventNote, Verdict
-from unit.cli.timeline.making import course, timebased
-from unit.schedule.comparing import QUICK, periods, year
+from unit.cli.timeline.samples import course, timebased
+from unit.schedule.comparison import QUICK, periods, year
 from unit.schedule.oracle import Case, Oracle
 
 START = datetime(2027, 1, 4, tzinfo=UTC)

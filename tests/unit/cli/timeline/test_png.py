@@ -13,7 +13,7 @@ from fivespot.cli.timeline.period import read_period
 from fivespot.cli.timeline.png import DPI, MOST_DAYS, draw, size
 from fivespot.runtime.errors import ConfigError
 from fivespot.schedule import load_zone
-from unit.cli.timeline.making import NIGHT, OFFICE, Json, course, timebased
+from unit.cli.timeline.samples import NIGHT, OFFICE, Json, course, timebased
 
 NOW = datetime(2027, 1, 4, tzinfo=UTC)
 
@@ -25,7 +25,7 @@ def picture(spec: Json, start: str, end: str, title: str = "TimeBasedSpotSchedul
 
 
 def shares(data: bytes) -> dict[tuple[int, ...], float]:
-    """How much of a picture has exactly each colour; fails where the file is damaged."""
+    """Return the share of each colour in a picture; fail on a damaged file."""
     with Image.open(BytesIO(data)) as image:
         image.verify()
     with Image.open(BytesIO(data)) as image:

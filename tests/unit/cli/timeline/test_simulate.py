@@ -12,7 +12,7 @@ from fivespot.cli.timeline.simulate import Simulation, ready
 from fivespot.providers.sdk import ApiModel, Context, NoVerdict, Provider, Verdict
 from fivespot.runtime.errors import ConfigError
 from fivespot.runtime.objects import Resource
-from unit.cli.timeline.making import Json, course, manual, schedule, timebased
+from unit.cli.timeline.samples import Json, course, manual, schedule, timebased
 
 MONDAY = datetime(2027, 1, 4, tzinfo=UTC)
 HOURS: Json = {"windows": [{"days": ["mon-sun"], "start": "08:00", "end": "18:00"}]}

@@ -11,7 +11,7 @@ from fivespot.cli.timeline.forecast import Period
 from fivespot.cli.timeline.period import read_period
 from fivespot.cli.timeline.text import ASCII, UNICODE, Marks, render
 from fivespot.schedule import load_zone
-from unit.cli.timeline.making import NIGHT, OFFICE, Json, course, manual, simulate, timebased
+from unit.cli.timeline.samples import NIGHT, OFFICE, Json, course, manual, simulate, timebased
 
 NOW = datetime(2027, 1, 4, tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""What people and programs are shown."""
+"""Output for people and for programs."""
 
 from __future__ import annotations
 

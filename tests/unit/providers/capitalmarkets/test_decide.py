@@ -1,4 +1,4 @@
-"""What a CapitalMarketsSchedule tells people, and what users of calendars elsewhere reported."""
+"""Messages of a CapitalMarketsSchedule, and faults that users of other calendars reported."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Stage(Server):
         self.delete(CRDS, resource.qualified)
 
     def apply(self, resource: Resource, name: str, spec: Mapping[str, Any], namespace: str = "ns") -> None:
-        """What a person does with kubectl apply: generation counts changes of the spec."""
+        """Apply a spec as kubectl does: generation counts its changes."""
         before = self.objects[resource.collection_path()].get(Key(namespace, name))
         generation = before["metadata"].get("generation", 1) if before else 0
         if before is None or before["spec"] != spec:

@@ -412,7 +412,7 @@ def rule_of(changes: Sequence[int], first: bool) -> Callable[[datetime], Verdict
 
 
 def model(plan: Iterable[Asked], changes: Sequence[int], first: bool, now: int) -> bool:
-    """What holds at a minute, from the rules alone."""
+    """Evaluate a minute from the rules alone."""
     best: tuple[int, str, bool] | None = None
     for one in plan:
         start = one.seen if one.begin is None else one.begin

@@ -374,7 +374,7 @@ class GaugeSpec(ApiModel):
 
 
 class World:
-    """What an asynchronous provider asks."""
+    """An outside service that an asynchronous provider asks."""
 
     def __init__(self) -> None:
         self.load = 0.0

@@ -1,4 +1,4 @@
-"""What a TimeBasedSpotSchedule tells people."""
+"""Messages of a TimeBasedSpotSchedule."""
 
 from __future__ import annotations
 

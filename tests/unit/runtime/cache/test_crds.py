@@ -1,4 +1,4 @@
-"""What is read from a CustomResourceDefinition."""
+"""Reading of CustomResourceDefinitions."""
 
 from __future__ import annotations
 

@@ -293,7 +293,7 @@ async def test_sixty_informers_are_current_seconds_after_the_last_of_many_restar
 
 
 async def test_a_cache_told_to_reconnect_resumes_every_watch_where_it_was(server: Server) -> None:
-    """What a leader that lost contact does: dead connections are not waited for until the idle limit."""
+    """A leader that lost contact does so: dead connections are not waited for until the idle limit."""
     server.put(WIDGETS, "z", "other")
     async with make_cache(make_client(server, idle=90)) as cache:
         cache.reconnect()

@@ -1,4 +1,4 @@
-"""Which kinds exist, as definitions come, change and go."""
+"""The known kinds while definitions are created, changed and deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cached objects cost."""
+"""The memory of cached objects."""
 
 from __future__ import annotations
 

@@ -248,7 +248,7 @@ def test_a_server_that_lets_us_watch_makes_its_refusals_count_no_more() -> None:
 
 
 def test_a_server_that_restarts_again_and_again_is_found_within_a_second_of_every_start() -> None:
-    """What adds up over restarts is what makes the last of them slow."""
+    """Delays that add up over restarts make the last of them slow."""
     state = WATCHING
     for _ in range(10):
         # It runs for a while, goes, refuses connections, and comes back with refusals until it is ready.

@@ -1,4 +1,4 @@
-"""How credentials are kept current."""
+"""Renewal of credentials."""
 
 from __future__ import annotations
 

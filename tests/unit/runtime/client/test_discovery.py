@@ -1,4 +1,4 @@
-"""What is served, and how long that is believed."""
+"""Discovery of served kinds, and the lifetime of its cache."""
 
 from __future__ import annotations
 

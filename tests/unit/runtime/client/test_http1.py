@@ -169,7 +169,7 @@ async def test_a_path_that_would_end_its_line_is_never_sent(path: str) -> None:
 
 
 async def test_of_a_request_that_is_given_up_nothing_is_sent_any_more() -> None:
-    """What a former leader has not handed to the kernel must not reach the server after its time."""
+    """A request that a former leader has not handed to the kernel must not reach the server after its time."""
     received = 0
     begun, go_on, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 

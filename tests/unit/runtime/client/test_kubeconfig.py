@@ -120,7 +120,7 @@ async def connected(path: Path | None = None, context: str | None = None) -> Con
 
 @asynccontextmanager
 async def asked(wire: WireServer, path: Path | None = None) -> AsyncIterator[Exchange]:
-    """What the server sees of one request."""
+    """A request as the server sees it."""
     connection = await connected(path)
     async with connection:
         assert "v1" in await connection.check()
@@ -526,7 +526,7 @@ async def test_the_name_to_expect_can_be_given(tmp_path: Path, pki: Pki) -> None
 
 
 async def tunnel(exchange: Exchange) -> None:
-    """What an HTTP proxy does with CONNECT, for one connection."""
+    """Serve CONNECT for one connection, as an HTTP proxy does."""
     host, port = exchange.target.split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     await exchange.send(b"HTTP/1.1 200 OK\r\n\r\n")

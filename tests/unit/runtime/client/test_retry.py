@@ -1,4 +1,4 @@
-"""When a request is sent again."""
+"""Retries of requests."""
 
 from __future__ import annotations
 

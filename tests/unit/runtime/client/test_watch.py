@@ -1,4 +1,4 @@
-"""How a watch reads events and how it ends."""
+"""Events and ends of a watch."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ async def stopping(*tasks: asyncio.Task[None]) -> Any:
 
 
 async def deaf_ones_have_ended() -> None:
-    """What was left behind ends in virtual time, not in the real time of the loop's closing."""
+    """End abandoned tasks in virtual time, and not in the real time of the loop's closing."""
     await asyncio.sleep(300)
 
 
@@ -179,7 +179,7 @@ async def forbid(when: str) -> None:
 async def test_a_leader_that_loses_contact_says_so_when_it_stops_and_once_per_silence(
     stage: Stage, fault: Fault
 ) -> None:
-    """What it sees may come from connections that died with the one to its Lease, and it may lead again soon."""
+    """Its observations may come from connections that died with the one to its Lease, and it may lead again soon."""
     broken = False
     told: list[float] = []
 

@@ -1,4 +1,4 @@
-"""Which events are worth a write (kubernetes#140393, kubernetes#81779)."""
+"""The choice of events that are written (kubernetes#140393, kubernetes#81779)."""
 
 from __future__ import annotations
 

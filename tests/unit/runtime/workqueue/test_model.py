@@ -17,7 +17,7 @@ from fivespot.runtime.clock import SystemClock
 from fivespot.runtime.objects import Key
 from fivespot.runtime.workqueue import Backoff, EntryState, WorkQueue
 
-from .recording import RecordingMetrics
+from .recorder import RecordingMetrics
 
 BACKOFF = Backoff(base=1, factor=2, cap=8, jitter=0)
 KEYS = st.builds(Key, st.sampled_from("abc"), st.sampled_from("123"))

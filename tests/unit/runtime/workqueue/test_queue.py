@@ -15,7 +15,7 @@ from fivespot.runtime.errors import QueueShutDownError
 from fivespot.runtime.objects import Key
 from fivespot.runtime.workqueue import Backoff, EntryState, WorkQueue
 
-from .recording import RecordingMetrics
+from .recorder import RecordingMetrics
 
 pytestmark = pytest.mark.looptime
 

@@ -67,7 +67,7 @@ def run(*arguments: str, given: str | None = None) -> Result:
 
 
 def shown(*arguments: str, given: str | None = None) -> str:
-    """What a run that has to succeed prints."""
+    """Return the output of a run that has to succeed."""
     result = run(*arguments, given=given)
     assert result.exit_code == 0, result.exception or result.output
     return result.output

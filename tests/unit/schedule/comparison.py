@@ -25,7 +25,7 @@ QUICK = settings(max_examples=150)
 
 
 class Timeline(Protocol):
-    """What is compared."""
+    """The results that are compared."""
 
     _search: Search
 
@@ -35,7 +35,7 @@ class Timeline(Protocol):
 
 
 class Oracle(Protocol):
-    """What it is compared with."""
+    """The oracle of a comparison."""
 
     def active(self, at: int) -> bool: ...
 
