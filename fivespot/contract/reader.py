@@ -55,7 +55,7 @@ class CacheStatus(Protocol):
     def synced(self) -> bool: ...
 
     @property
-    def last_error(self) -> str: ...
+    def last_error(self) -> Exception | None: ...
 
     @property
     def error_since(self) -> float | None: ...
@@ -100,7 +100,7 @@ def resolve_schedule(
     if isinstance(state, KindAbsent):
         return kind_missing(reference.kind, group=group, field=field)
     if not state.usable or not state.namespaced:
-        return kind_unusable(state.crd_name, state.problem)
+        return kind_unusable(state.crd_name, state.unusable_reason)
     informer = open_kind(group_kind, state).informer
     status = informer.status
     # A cache that synced once and cannot be read now may be stale, which is no verdict either.

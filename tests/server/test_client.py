@@ -23,6 +23,7 @@ from fivespot.runtime.objects import (
     Object,
     Resource,
     Selector,
+    Write,
     finalizer_patch,
     json_patch,
     merge_patch,
@@ -38,10 +39,16 @@ FINALIZER = "tests.example/hold"
 class Recorder:
     told: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def wrote(self, resource: Resource, obj: Object) -> None:
+    def known_version(self, resource: Resource, key: Key | None) -> int:
+        return 0
+
+    def rewound(self, version: int) -> None:
+        self.told.append(("rewound", version))
+
+    def wrote(self, resource: Resource, obj: Object, write: Write) -> None:
         self.told.append(("wrote", obj.key, obj.head.version))
 
-    def removed(self, resource: Resource, key: Key, uid: str) -> None:
+    def removed(self, resource: Resource, key: Key, uid: str, write: Write) -> None:
         self.told.append(("removed", key, uid))
 
 

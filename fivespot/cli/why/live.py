@@ -73,7 +73,7 @@ class LiveObjects:
 
     resource: Resource
     metadata_only: bool = False
-    last_error: str = ""
+    last_error: Exception | None = None
     # The controller takes a standing refusal for its own; this one is that of the person who asks.
     error_since: float | None = None
     missing: set[Key] = field(default_factory=set)
@@ -81,7 +81,7 @@ class LiveObjects:
 
     @property
     def synced(self) -> bool:
-        return not self.last_error
+        return self.last_error is None
 
     @property
     def status(self) -> LiveObjects:
@@ -103,10 +103,10 @@ class LiveObjects:
             except NotFoundError:
                 self.found[key] = None
             except NotServedError:
-                self.last_error = f"{self.resource} is not served any more"
+                self.last_error = KindNotServedError(f"{self.resource} is not served any more")
                 self.found[key] = None
             except ApiError as error:
-                self.last_error = str(error)
+                self.last_error = error
                 refused.note("get", self.resource, key, error)
         self.missing.clear()
 

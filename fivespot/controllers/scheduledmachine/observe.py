@@ -8,7 +8,7 @@ from typing import Self
 
 from fivespot.api import names
 from fivespot.contract import Reference, Resolution, resolve_schedule
-from fivespot.runtime.errors import ProtocolError
+from fivespot.runtime.errors import ForbiddenError, ProtocolError
 from fivespot.runtime.objects import GroupKind, Head, Key, KindAbsent, KindState, KindUnknown, Resource
 
 from .cluster_api import ClusterApi, ClusterView, Known, MachineView, read_cluster, read_machine
@@ -135,7 +135,7 @@ class _Unread:
     """A kind that is not read yet."""
 
     synced: bool = False
-    last_error: str = ""
+    last_error: Exception | None = None
     error_since: float | None = None
 
     @property
@@ -210,13 +210,13 @@ def _child(
     if isinstance(state, KindAbsent):
         return None, "", False
     if not state.established or not state.served:
-        return None, f"CustomResourceDefinition {state.crd_name} {state.problem}" if referred else "", False
+        return None, f"CustomResourceDefinition {state.crd_name} {state.unusable_reason}" if referred else "", False
     opened = inputs.children(group_kind)
     if opened is None:
         return None, f"{group_kind} objects cannot be read: not listed yet", False
     status = opened.informer.status
     if not status.synced:
-        denied = status.error_since is not None and "403" in status.last_error
+        denied = status.error_since is not None and isinstance(status.last_error, ForbiddenError)
         return None, f"{group_kind} objects cannot be read: {status.last_error or 'not listed yet'}", denied
     found = opened.informer.get(Key(head.namespace, head.name))
     if found is None:
@@ -244,7 +244,7 @@ def _template(inputs: Inputs, template: TemplateKind) -> TemplateState:
         remedy = f"kind {kind} of group {group} is not installed: install its provider, or correct the spec"
         return TemplateState(Known.NO, remedy)
     if not state.usable or not state.namespaced:
-        problem = state.problem or "it is not namespaced"
+        problem = state.unusable_reason or "it is not namespaced"
         return TemplateState(Known.NO, f"CustomResourceDefinition {state.crd_name}: {problem}")
     if template.version not in state.served:
         served = ", ".join(state.served)

@@ -1,4 +1,4 @@
-"""What one CustomResourceDefinition says, read without its schemas."""
+"""CustomResourceDefinitions, read without their schemas."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _decoder = msgspec.json.Decoder(_Definition)
 
 
 def read_definition(obj: Object) -> KindState:
-    """The facts of a whole CustomResourceDefinition.
+    """Read the state of a kind from its whole CustomResourceDefinition.
 
     The kind is the one that the API server *accepted*: while names are in conflict with another definition it goes
     on serving the earlier ones, or none.
@@ -82,7 +82,7 @@ _STABILITY = {None: 2, "beta": 1, "alpha": 0}
 
 
 def by_priority(versions: Iterable[str]) -> tuple[str, ...]:
-    """Kubernetes version priority: v2, v1, v2beta1, v1beta2, v1alpha1, then other names in alphabetical order.
+    """Sort by Kubernetes version priority: v2, v1, v2beta1, v1beta2, v1alpha1, then other names in alphabetical order.
 
     Source: Kubernetes documentation, "Versions in CustomResourceDefinitions", "Version priority".
     """

@@ -26,7 +26,7 @@ class DynamicInformers:
     """The informers of all named kinds that share a projection.
 
     :param on_change: called for every change of every object of these kinds.
-    :param on_kind: called when a kind became readable, or stopped being so: all who name it should look again.
+    :param on_kind: called when a kind became readable, or ceased to be: objects that name it need another run.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class DynamicInformers:
         return len(self._opened)
 
     def kinds(self) -> Sequence[GroupKind]:
+        """The kinds that are open."""
         return tuple(self._opened)
 
     def get(self, group_kind: GroupKind) -> Opened | None:
@@ -53,7 +54,7 @@ class DynamicInformers:
         return self._opened.get(group_kind)
 
     def open(self, group_kind: GroupKind, state: KindState, version: str | None = None) -> Opened:
-        """The informer of a usable kind, started if this is the first time that anyone asks.
+        """Return the informer of a usable kind, which starts when it is first asked for.
 
         :param version: read at this version where it is served; only for a kind that is not open yet.
         """
@@ -66,11 +67,11 @@ class DynamicInformers:
         def changed(change: Change) -> None:
             self._on_change(group_kind, change)
 
-        def look_again(*_: object) -> None:
+        def readable(*_: object) -> None:
             self._on_kind(group_kind)
 
-        informer.on_status(look_again)
-        subscription = informer.subscribe(changed, on_synced=look_again)
+        informer.on_status(readable)
+        subscription = informer.subscribe(changed, on_synced=readable)
         opened = Opened(resource, informer, subscription)
         self._opened[group_kind] = opened
         return opened
@@ -82,12 +83,11 @@ class DynamicInformers:
             opened.subscription.close()
             opened.informer.release()
 
-    def close_all(self) -> None:
-        for group_kind in tuple(self._opened):
-            self.close(group_kind)
-
     def refresh(self, group: str) -> tuple[GroupKind, ...]:
-        """After the facts of a group changed: close what is gone or served otherwise; the next look reopens it."""
+        """Close the kinds of a group that are gone or served otherwise, after its definitions changed.
+
+        :returns: all open kinds of the group; the next :meth:`open` of a closed one opens it anew.
+        """
         affected = tuple(gk for gk in self._opened if gk.group == group)
         for group_kind in affected:
             state = self._cache.kinds.lookup(group_kind)

@@ -16,7 +16,7 @@ that is never asked for.
 """
 
 Report = Callable[[str, Exception], None]
-"""Told what failed, and how, when code of a user of the cache raises."""
+"""Called with what failed, and the error, when code of a user of the cache raises."""
 
 
 class Index:
@@ -42,10 +42,11 @@ class Index:
 
     @property
     def complete(self) -> bool:
+        """Whether every object has been indexed."""
         return not self._todo
 
     def fork(self) -> Index:
-        """An empty index of the same function, for the objects of a list being read."""
+        """Make an empty index of the same function, for the objects of a list that is being read."""
         return Index(self.name, self.fn, self._report)
 
     def put(self, key: Key, change: Change) -> None:
@@ -59,8 +60,8 @@ class Index:
                 found = self.fn(Change(ChangeType.ADDED, change.object))
             values = tuple(dict.fromkeys(found or ()))
         except Exception as error:
-            # An index function is code of the cache's users: what it raises is theirs to see, and must neither
-            # stop the reflector nor leave the store and its other indexes in different states.
+            # An index function is code of the cache's users. An error in it is reported, and must neither stop the
+            # reflector nor leave the store and its other indexes in different states.
             self._report(f"index {self.name}", error)
             values = ()
         self._set(key, values)
@@ -74,6 +75,7 @@ class Index:
             self._set(key, values)
 
     def drop(self, key: Key) -> None:
+        """Remove an object."""
         values = self._values.pop(key, None)
         if values:
             self._unlink(key, values)
@@ -89,7 +91,7 @@ class Index:
         return not todo
 
     def keys(self, value: str, objects: Mapping[Key, Object]) -> list[Key]:
-        """The keys found under a value."""
+        """Return the keys found under a value."""
         if self._todo:
             self.fill(objects)
         return list(self._keys.get(value, ()))

@@ -1,4 +1,4 @@
-"""What readers hold: a view of the objects of one kind that never waits."""
+"""Informers: handles on the cached objects of one kind, which are read without waiting."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ class Informer:
     error in a handler or index function reaches nobody else.
 
     Not guaranteed: that an object which is absent here is absent from the server, even when synced; a change for every
-    version; an order between objects; or that :meth:`wait_synced` ever ends, as a kind may never be served.
+    version; an order between objects; that every object can be decoded (:attr:`status` names those that cannot); or
+    that :meth:`wait_synced` ever ends, as a kind may never be served.
     """
 
     def __init__(
@@ -56,12 +57,12 @@ class Informer:
 
     @property
     def synced(self) -> bool:
-        """Whether the first list is complete and has been told to every handler."""
+        """Whether the first list is complete and every handler has received it."""
         return bool(self._parts) and all(part.synced.is_set() for part in self._parts)
 
     @property
     def status(self) -> InformerStatus:
-        """How it is doing; for several namespaces the worst of each, and sums.
+        """The state of the informer; for several namespaces the worst of each, and sums.
 
         :raises RuntimeError: the informer was released.
         """
@@ -77,25 +78,26 @@ class Informer:
             await part.synced.wait()
 
     def on_status(self, fn: Callable[[InformerStatus], None]) -> Subscription:
-        """Be told when it synced, and when failures to read begin and end."""
+        """Call a function when the informer has synced, and when failures to read begin and end."""
 
-        def listener() -> None:
+        def changed() -> None:
             if self._parts:
                 fn(self.status)
 
         parts = self._parts
         for part in parts:
-            part.listen(listener)
+            part.on_status(changed)
 
         def close() -> None:
             for part in parts:
-                part.unlisten(listener)
+                part.off_status(changed)
 
         return self._keep(close)
 
     # Reads
 
     def get(self, key: Key) -> Object | None:
+        """Return the object of that key, if it is known."""
         for part in self._parts:
             obj = part.store.get(key)
             if obj is not None:
@@ -103,11 +105,12 @@ class Informer:
         return None
 
     def keys(self) -> list[Key]:
+        """Return the keys of all objects."""
         return [key for part in self._parts for key in part.store.objects]
 
     def list(self, namespace: str | None = None) -> list[Object]:
-        """All objects, or those of one namespace (from a view that is built when first asked for)."""
-        return [obj for part in self._parts for obj in part.store.list(namespace)]
+        """Return all objects, or those of one namespace (from an index that is built when first asked for)."""
+        return [obj for part in self._parts for obj in part.store.list(namespace or None)]
 
     def __len__(self) -> int:
         return sum(len(part.store) for part in self._parts)
@@ -115,10 +118,11 @@ class Informer:
     # Indexes
 
     def add_index(self, name: str, fn: IndexFunction) -> None:
-        """Find objects by the values that ``fn`` computes; at any time, also long after the sync.
+        """Add an index that finds objects by the values that ``fn`` computes; at any time, also long after the sync.
 
-        The index belongs to the shared informer, so the same name with the same function may be added by many.
-        What ``fn`` raises is logged and counted, and the object then has no values.
+        The index belongs to the shared informer, so the same name with the same function may be added many times. A
+        lambda or nested function is the same if its code and all that it captured are. An error in ``fn`` is logged
+        and counted, and the object then has no values.
 
         :raises ValueError: the name is taken by another function.
         """
@@ -126,22 +130,29 @@ class Informer:
             part.add_index(name, fn)
 
     def by_index(self, name: str, value: str) -> Objects:
-        """:raises KeyError: no such index."""
+        """Return the objects found under a value.
+
+        :raises KeyError: no such index.
+        """
         return [obj for part in self._parts for obj in part.store.by_index(name, value)]
 
     def keys_by_index(self, name: str, value: str) -> Keys:
-        """:raises KeyError: no such index."""
+        """Return the keys of the objects found under a value.
+
+        :raises KeyError: no such index.
+        """
         return [key for part in self._parts for key in part.store.keys_by_index(name, value)]
 
     # Changes
 
     def subscribe(self, handler: Handler, *, on_synced: Callable[[], None] | None = None) -> Subscription:
-        """Be told of every change, in the order of the store, after the store shows it.
+        """Call a handler with every change, in the order of the store, after the store shows it.
 
-        What is there already is told first as ADDED (in slices, if it is much); a key that changes meanwhile is
-        told in order. Handlers are called synchronously and must be quick; what they raise is logged and counted.
+        Objects that exist already are delivered first as ADDED, with :attr:`~fivespot.runtime.objects.Change.initial`
+        set (in slices, if there are many); changes of a key are always delivered in order. Handlers are called
+        synchronously and must be quick; errors in them are logged and counted.
 
-        :param on_synced: called once, when the first list is complete and all of it was told to ``handler``.
+        :param on_synced: called once, when the first list is complete and ``handler`` has received all of it.
         """
         waiting = len(self._parts)
 
@@ -152,11 +163,11 @@ class Informer:
                 on_synced()
 
         parts = self._parts
-        receivers = [part.subscribe(handler, part_synced if on_synced else None) for part in parts]
+        listeners = [part.subscribe(handler, part_synced if on_synced else None) for part in parts]
 
         def close() -> None:
-            for part, receiver in zip(parts, receivers, strict=True):
-                part.unsubscribe(receiver)
+            for part, listener in zip(parts, listeners, strict=True):
+                part.unsubscribe(listener)
 
         return self._keep(close)
 
@@ -199,7 +210,9 @@ def _merged(statuses: list[InformerStatus]) -> InformerStatus:
         last_activity=min(activities, default=None),
         relists=sum(status.relists for status in statuses),
         watches=sum(status.watches for status in statuses),
-        last_error=next((status.last_error for status in [*errors, *statuses] if status.last_error), ""),
+        last_error=next((status.last_error for status in [*errors, *statuses] if status.last_error), None),
         error_since=min((status.error_since for status in errors if status.error_since is not None), default=None),
         faults=sum(status.faults for status in statuses),
+        undecodable=sum(status.undecodable for status in statuses),
+        undecodable_objects=tuple(shown for status in statuses for shown in status.undecodable_objects),
     )

@@ -1,4 +1,4 @@
-"""Which kinds exist: facts of CustomResourceDefinitions, group by group, without holding the definitions.
+"""The kinds that CustomResourceDefinitions define, group by group, without holding the definitions.
 
 Clusters hold thousands of large definitions. Their metadata is watched, and of the groups that somebody asked for
 each definition is read once whenever its version changes.
@@ -48,7 +48,7 @@ _GROUP_INDEX = "group"
 
 @dataclass(slots=True)
 class _Group:
-    """What is known of one group.
+    """The knowledge of one group.
 
     :param known: the facts by kind.
     :param unknown: definitions whose present facts could not be read yet, with the reason.
@@ -62,11 +62,11 @@ class _Group:
 class _Opener(Protocol):
     def informer(self, resource: Resource, *, projection: Projection = ...) -> Informer: ...
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None: ...
-    def nudge(self, qualified: str) -> None: ...
+    def kind_changed(self, qualified: str) -> None: ...
 
 
 class Kinds:
-    """Answers which kinds are defined, and tells when that changes. All questions are answered without waiting."""
+    """Knows the defined kinds and reports changes of them. All questions are answered without waiting."""
 
     def __init__(self, cache: _Opener, client: Client, *, rng: Random) -> None:
         self._cache = cache
@@ -83,7 +83,7 @@ class Kinds:
 
     @property
     def synced(self) -> bool:
-        """The metadata of all definitions is listed, and each one of a watched group was read (or refused)."""
+        """Whether the metadata of all definitions is listed, and each one of a watched group was read (or refused)."""
         return self._settled.is_set()
 
     async def wait_synced(self) -> None:
@@ -92,7 +92,7 @@ class Kinds:
         await self._settled.wait()
 
     def watch_group(self, group: str) -> None:
-        """Keep the facts of this group's definitions current from now on. Asking again changes nothing."""
+        """Keep the definitions of this group current from now on. A second call changes nothing."""
         if group in self._groups:
             return
         self._groups[group] = _Group()
@@ -102,7 +102,7 @@ class Kinds:
         self._refresh(group)
 
     def lookup(self, gk: GroupKind) -> KindState | KindAbsent | KindUnknown:
-        """What is known of a kind of a watched group."""
+        """Return the state of a kind of a watched group."""
         group = self._groups.get(gk.group)
         if group is None:
             return KindUnknown(f"the definitions of {gk.group} are not watched")
@@ -112,14 +112,14 @@ class Kinds:
         return self._unknown(group) or KindAbsent()
 
     def in_group(self, group: str) -> tuple[KindState, ...] | KindUnknown:
-        """All kinds of a watched group, by name; unknown unless every definition is known."""
+        """Return all kinds of a watched group, by name; unknown unless every definition is known."""
         known = self._groups.get(group)
         if known is None:
             return KindUnknown(f"the definitions of {group} are not watched")
         return self._unknown(known) or tuple(sorted(known.known.values(), key=lambda state: state.kind))
 
     def subscribe(self, fn: Callable[[str], None]) -> Subscription:
-        """Have ``fn(group)`` called whenever an answer about a kind of that group may have changed.
+        """Call ``fn(group)`` whenever the state of a kind of that group may have changed.
 
         It is not called for what is known already.
         """
@@ -154,8 +154,8 @@ class Kinds:
 
     def _changed(self, change: Change) -> None:
         name = change.head.name
-        # Whoever waits for the resource to be served may try again; also for groups that nobody watches here.
-        self._cache.nudge(name)
+        # Informers that wait for the resource to be served try again, also those of groups that nobody watches here.
+        self._cache.kind_changed(name)
         group = name.partition(".")[2]
         if group not in self._groups:
             return
@@ -211,7 +211,7 @@ class Kinds:
         self._settle()
 
     def _refresh(self, name: str) -> None:
-        """Work out what is known of a group, and tell if that is something else than before."""
+        """Compute the knowledge of a group, and call the listeners if it differs from before."""
         informer = self._informer
         assert informer is not None
         fresh = _Group(synced=informer.synced)

@@ -1,4 +1,4 @@
-"""Does what the phase machine of :mod:`.reflector` says, against a real server."""
+"""The reflector: carries out what the state machine of :mod:`.reflector_state` decides, against a server."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import asyncio
 import msgspec
 import structlog
 
-from fivespot.runtime.client import Client, Watch, WatchEnd, WatchEnded
+from fivespot.runtime.client import Client, Watch, WatchEnd, WatchEnded, WatchEvent
 from fivespot.runtime.clock import Clock, Random
-from fivespot.runtime.errors import ApiError, ProtocolError, TransportError
-from fivespot.runtime.objects import Key, WireMeta, decode_meta, head_of, parse_version
+from fivespot.runtime.errors import ApiError, ProtocolError, TransportError, UndecodableObjectError
+from fivespot.runtime.objects import Key, decode, parse_version
 from fivespot.runtime.telemetry import LogLimiter
 
 from .reflector_state import (
@@ -21,6 +21,7 @@ from .reflector_state import (
     Event,
     FetchPage,
     Follow,
+    HistoryRewound,
     InitialEnd,
     KindChanged,
     ListFailed,
@@ -41,7 +42,7 @@ __all__ = ["Reflector"]
 _log = structlog.get_logger(__name__)
 
 _ORDINARY = frozenset({WatchEnd.CLEAN, WatchEnd.EXPIRED})
-"""Ends that are part of the protocol."""
+"""Ends of a watch that are part of the protocol."""
 _LOG_INTERVAL = 300.0
 """Seconds between two records of one kind of failure while it lasts."""
 _INITIAL_END = "k8s.io/initial-events-end"
@@ -50,7 +51,7 @@ _INITIAL_END = "k8s.io/initial-events-end"
 class Reflector:
     """Keeps one store in step with the server until it is cancelled.
 
-    :param no_streaming: resources for which streaming lists have failed; shared by all drivers of a cache.
+    :param no_streaming: resources for which streaming lists have failed; shared by all reflectors of a cache.
     """
 
     def __init__(
@@ -62,8 +63,7 @@ class Reflector:
         self._clock = clock
         self._rng = rng
         self._no_streaming = no_streaming
-        self._annotations = shared.projection.annotations
-        self._burst = YieldBudget(shared.settings.burst_events, shared.settings.burst_seconds)
+        self._budget = YieldBudget(shared.settings.burst_events, shared.settings.burst_seconds)
         self._limiter = LogLimiter(_LOG_INTERVAL)
         self._watch: Watch | None = None
         self._following: asyncio.Timeout | None = None
@@ -71,6 +71,7 @@ class Reflector:
         self._received = 0
 
     async def run(self) -> None:
+        """List and watch until cancelled."""
         shared = self._shared
         streaming = self._settings.streaming and shared.resource.qualified not in self._no_streaming
         state = State(streaming=streaming)
@@ -91,7 +92,7 @@ class Reflector:
     def reconnect(self) -> None:
         """Give up the connection of the watch that is followed, if one is, and resume on another."""
         following = self._following
-        # One that is ending by itself, or was told already, is left alone.
+        # One that is ending by itself, or was given up already, is left alone.
         if following is not None and following.when() is None:
             following.reschedule(self._clock.monotonic())
 
@@ -117,8 +118,7 @@ class Reflector:
     async def _fetch_page(self, token: str) -> Event:
         shared = self._shared
         if not token:
-            shared.nudged.clear()
-            shared.store.begin()
+            self._begin_list()
         try:
             page = await self._client.page(
                 shared.resource,
@@ -127,7 +127,7 @@ class Reflector:
                 metadata_only=shared.projection.metadata_only,
                 limit=self._settings.page_size,
                 continue_token=token,
-                # The newest phase, not what some server's cache has: a list must show all that is confirmed.
+                # The newest state, not that of some server's cache: a list must show every confirmed write.
                 version=None,
                 match=None,
             )
@@ -135,24 +135,15 @@ class Reflector:
             if token and page.continue_token == token:
                 raise ProtocolError(f"list {shared.resource.qualified}: the same continue token came twice")
             for item in page.items:
-                self._stage(item)
+                shared.stage(item)
                 await self._breathe()
         except (ApiError, TransportError, ProtocolError) as error:
             return ListFailed(error)
         return PageRead(version, page.continue_token)
 
-    def _stage(self, raw: bytes | msgspec.Raw, meta: WireMeta | None = None) -> None:
-        staging = self._shared.store.staging
-        meta = meta or decode_meta(raw)
-        head = head_of(meta, self._annotations)
-        if not staging.reuse(head):
-            staging.put(Key(head.namespace, head.name), self._shared.make(raw, head, meta))
-
     async def _stream(self) -> Event:
         """A streaming list: all objects as events, then a bookmark that says so (KEP-3157)."""
-        shared = self._shared
-        shared.nudged.clear()
-        shared.store.begin()
+        self._begin_list()
         refused = await self._open(None)
         if refused is not None:
             return refused
@@ -182,7 +173,7 @@ class Reflector:
                     head = event.head()
                     shared.store.staging.drop(Key(head.namespace, head.name))
                 else:
-                    self._stage(event.object, event.meta)
+                    shared.stage(event.object, event.meta)
                 await self._breathe()
                 now = self._clock.monotonic()
                 if now - extended > 1.0:
@@ -200,7 +191,9 @@ class Reflector:
         shared = self._shared
         self._received = 0
         self._opened_at = self._clock.monotonic()
-        shared.nudged.clear()
+        shared.kind_changed.clear()
+        if version is not None and shared.store.rewound:
+            return HistoryRewound()
         try:
             self._watch = await self._client.watch(
                 shared.resource,
@@ -220,18 +213,24 @@ class Reflector:
         return None
 
     async def _follow(self) -> Event:
+        if self._history_rewound():
+            await self._close()
+            return HistoryRewound()
         try:
             async with asyncio.timeout(None) as self._following:
                 return await self._read_events()
         except TimeoutError:
             if self._following is None or not self._following.expired():
                 raise
+            if self._history_rewound():
+                await self._close()
+                return HistoryRewound()
             return await self._over(WatchEnd.BROKEN, TransportError("the connection was given up"))
         finally:
             self._following = None
 
     async def _read_events(self) -> Event:
-        shared, watch, annotations = self._shared, self._watch, self._annotations
+        shared, watch, annotations = self._shared, self._watch, self._shared.projection.annotations
         assert watch is not None
         store = shared.store
         try:
@@ -242,39 +241,62 @@ class Reflector:
                 if kind == "BOOKMARK":
                     store.reach(_read_bookmark(event.object)[0])
                 else:
-                    head = event.head(annotations)
-                    if kind == "DELETED":
-                        shared.dispatch(store.remove(shared.make(event.object, head, event.meta)))
+                    try:
+                        head = event.head(annotations)
+                    except UndecodableObjectError as error:
+                        self._take_undecodable(event, error)
                     else:
-                        key = store.admit(head)
-                        if key is not None:
-                            shared.dispatch(store.put(key, shared.make(event.object, head, event.meta)))
+                        assert event.meta is not None
+                        if kind == "DELETED":
+                            shared.dispatch(store.remove(shared.make(event.object, head, event.meta)))
+                        else:
+                            key = store.admit(head)
+                            if key is not None:
+                                shared.dispatch(store.put(key, shared.make(event.object, head, event.meta)))
                 now = shared.last_activity = self._clock.monotonic()
-                if self._burst.over(now):
+                if self._budget.over(now):
                     await asyncio.sleep(0)
         except WatchEnded as ended:
             return await self._over(ended.reason, ended)
         except ProtocolError as error:
-            # A DELETED that cannot be read would leave its object here for ever: only a list can tell.
+            # It may have been a DELETED, whose object would stay here for ever: only a list can tell.
             return await self._over(WatchEnd.GARBAGE, error)
+
+    def _take_undecodable(self, event: WatchEvent, error: UndecodableObjectError) -> None:
+        """Take in an event whose object has no readable metadata.
+
+        :raises UndecodableObjectError: an object was deleted, and only a list can tell for certain which.
+        """
+        if event.type == "DELETED":
+            raise error
+        # The state before stands. A list would show no more of the object than the event does.
+        self._shared.note_undecodable(error)
 
     async def _over(self, end: WatchEnd, error: Exception, *, opened: bool = True) -> WatchOver:
         await self._close()
         lasted = self._clock.monotonic() - self._opened_at if opened else 0.0
-        said = error.error if isinstance(error, WatchEnded) and error.error is not None else error
-        return WatchOver(end, said, self._received, lasted, self._shared.store.version, opened)
+        cause = error.error if isinstance(error, WatchEnded) and error.error is not None else error
+        return WatchOver(end, cause, self._received, lasted, self._shared.store.version, opened)
 
     async def _close(self) -> None:
         watch, self._watch = self._watch, None
         if watch is not None:
             await watch.close()
 
+    def _history_rewound(self) -> bool:
+        # A method, because the answer changes while others are awaited.
+        return self._shared.store.rewound
+
+    def _begin_list(self) -> None:
+        self._shared.kind_changed.clear()
+        self._shared.begin_list()
+
     # Waiting
 
     async def _breathe(self) -> None:
         """Let other tasks run if it is time."""
         now = self._shared.last_activity = self._clock.monotonic()
-        if self._burst.over(now):
+        if self._budget.over(now):
             await asyncio.sleep(0)
 
     async def _rest(self, seconds: float, until_served: bool) -> Event:
@@ -284,12 +306,12 @@ class Reflector:
             return TimerFired()
         try:
             async with asyncio.timeout(seconds):
-                await self._shared.nudged.wait()
+                await self._shared.kind_changed.wait()
         except TimeoutError:
             return TimerFired()
         return KindChanged()
 
-    # What others see of it
+    # Status and log
 
     def _note(self, before: State, state: State, event: Event) -> None:
         shared = self._shared
@@ -301,21 +323,21 @@ class Reflector:
             return
         match event:
             case ListFailed(error):
-                text = f"{error}"
-            case WatchOver(end=end, error=error):
+                failure = error
+            case WatchOver(end=end, error=error) if error is not None:
                 if end in _ORDINARY and state.failures + state.misses + state.relists == 1:
                     # Only a row of them is a failure.
                     return
-                text = f"{error}"
+                failure = error
             case _:
                 return
-        shared.failed(text)
-        kind = (type(error), getattr(error, "status", None), getattr(error, "reason", None))
+        shared.failed(failure)
+        kind = (type(failure), getattr(failure, "status", None), getattr(failure, "reason", None))
         held_back = self._limiter.allow(kind, self._clock.monotonic())
         if held_back is not None:
             # A resource that is not served (yet) is ordinary: its definition may come at any time.
             level = _log.warning if state.phase.served else _log.info
-            level("cannot read from the server", informer=str(shared), error=text, held_back=held_back)
+            level("cannot read from the server", informer=str(shared), error=str(failure), held_back=held_back)
 
     def _recovered(self) -> None:
         if self._shared.recovered():
@@ -335,9 +357,9 @@ _bookmark_decoder = msgspec.json.Decoder(_Bookmark)
 
 
 def _read_bookmark(raw: bytes) -> tuple[int, bool]:
-    """The version of a bookmark, and whether it ends the initial events of a streaming list."""
+    """Read the version of a bookmark, and whether it ends the initial events of a streaming list."""
     try:
-        meta = _bookmark_decoder.decode(raw).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ProtocolError(f"a bookmark that cannot be read: {error}") from error
+        meta = decode(_bookmark_decoder, raw).metadata
+    except ProtocolError as error:
+        raise ProtocolError(f"a bookmark that cannot be decoded: {error}") from error
     return parse_version(meta.resource_version), (meta.annotations or {}).get(_INITIAL_END) == "true"

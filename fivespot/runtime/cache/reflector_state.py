@@ -1,9 +1,18 @@
-"""The limits of a reflector."""
+"""The state machine of a reflector: LIST, then WATCH, then whatever mends a failure. Pure; :mod:`.reflector` runs it.
+
+::
+
+    Empty ──▶ Syncing (streaming list) ──▶ Watching ◀──▶ BackingOff
+      │          │ not supported              ▲  │           │
+      └────▶ Listing (pages) ─────────────────┘  └─ rewound ─┴──▶ Syncing or Listing
+
+:func:`step` takes a state and an event and returns the next state with the effects to carry out.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from fivespot.runtime.backoff import backoff_ceiling
 from fivespot.runtime.client import WatchEnd
@@ -31,6 +40,7 @@ __all__ = [
     "Event",
     "FetchPage",
     "Follow",
+    "HistoryRewound",
     "InitialEnd",
     "KindChanged",
     "ListFailed",
@@ -100,7 +110,7 @@ class ReflectorSettings:
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """Nothing was tried yet."""
+    """Before the first request."""
 
     label = "empty"
 
@@ -127,7 +137,7 @@ class Syncing:
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """Events are followed."""
+    """A watch is open, or is being opened."""
 
     label = "watching"
 
@@ -150,7 +160,7 @@ class BackingOff:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The end."""
+    """The reflector has ended."""
 
     label = "stopped"
 
@@ -160,7 +170,7 @@ Phase: TypeAlias = Empty | Listing | Syncing | Watching | BackingOff | Stopped
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a reflector remembers.
+    """The state of a reflector: its phase, and counts that limits and back-offs depend on.
 
     :param version: the version reached: where the next watch begins.
     :param failures: requests in a row that cost the server work and failed, which the back-off grows with.
@@ -185,7 +195,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """The reflector is started."""
+    """The reflector was started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +208,7 @@ class PageRead:
 
 @dataclass(frozen=True, slots=True)
 class ListFailed:
-    """A page could not be had or read."""
+    """A page could not be fetched or decoded."""
 
     error: Exception
 
@@ -234,12 +244,17 @@ class WatchOver:
 
 @dataclass(frozen=True, slots=True)
 class TimerFired:
-    """The wait is over."""
+    """The wait has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class KindChanged:
-    """Something outside says that the resource may be served now."""
+    """The definition of the resource changed: it may be served now."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRewound:
+    """The answer to a write proves that the version reached belongs to a history that the server no longer has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +263,16 @@ class StopAsked:
 
 
 Event: TypeAlias = (
-    Begin | PageRead | ListFailed | InitialEnd | StreamStalled | WatchOver | TimerFired | KindChanged | StopAsked
+    Begin
+    | PageRead
+    | ListFailed
+    | InitialEnd
+    | StreamStalled
+    | WatchOver
+    | TimerFired
+    | KindChanged
+    | HistoryRewound
+    | StopAsked
 )
 
 
@@ -261,7 +285,7 @@ class FetchPage:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The list is complete: swap it in."""
+    """Swap in the list, which is complete."""
 
     version: int
 
@@ -290,21 +314,20 @@ Effect: TypeAlias = FetchPage | Commit | OpenWatch | Follow | Rest
 
 Transition: TypeAlias = tuple[State, tuple[Effect, ...]]
 
-_NO_STREAM = (BadRequestError, InvalidError, MethodNotAllowedError, UnsupportedMediaError)
+_NO_STREAM: Final = (BadRequestError, InvalidError, MethodNotAllowedError, UnsupportedMediaError)
+"""Refusals of a request that the server does not know."""
+_MOST_OF_ASKED: Final = 4.0
+"""The longest wait, as a multiple of the time that a server asks for."""
+_CONNECTION: Final = frozenset({WatchEnd.BROKEN, WatchEnd.IDLE})
+"""Ends of a watch that are about the connection only."""
 
-_PATIENCE = 4.0
 
-_CONNECTION = frozenset({WatchEnd.BROKEN, WatchEnd.IDLE})
+def step(state: State, event: Event, settings: ReflectorSettings, jitter: float) -> Transition:
+    """Make one transition.
 
-"""Ends that say something of the connection only."""
-
-
-def step(state: State, event: Event, settings: ReflectorSettings, rng: float) -> Transition:
-    """One transition.
-
-    :param rng: a number in [0, 1) for jitter.
-    :returns: the new state, and what to do in this order; only the last takes time, and what comes of it is the
-        next event. Nothing to do means stopped.
+    :param jitter: a number in [0, 1) that spreads waits.
+    :returns: the new state, and the effects to carry out in this order. Only the last one takes time, and its outcome
+        is the next event. No effects mean that the reflector has stopped.
     """
     phase = state.phase
     match event:
@@ -315,18 +338,20 @@ def step(state: State, event: Event, settings: ReflectorSettings, rng: float) ->
         case PageRead() if isinstance(phase, Listing):
             return _page(state, phase, event)
         case ListFailed() if isinstance(phase, Listing):
-            return _list_failed(state, phase, event.error, settings, rng)
+            return _list_failed(state, phase, event.error, settings, jitter)
         case InitialEnd() if isinstance(phase, Syncing):
             watching = replace(state, phase=Watching(), version=event.version, barren=0, stream_failures=0, misses=0)
             return watching, (Commit(event.version), Follow())
         case StreamStalled() if isinstance(phase, Syncing):
             return _list(replace(state, streaming=False))
         case WatchOver() if isinstance(phase, Syncing):
-            return _stream_over(state, event, settings, rng)
+            return _stream_over(state, event, settings, jitter)
         case WatchOver() if isinstance(phase, Watching):
-            return _watch_over(state, event, settings, rng)
+            return _watch_over(state, event, settings, jitter)
         case TimerFired() if isinstance(phase, BackingOff):
             return _list(state) if phase.relist else _watch(state, state.version)
+        case HistoryRewound() if isinstance(phase, Watching):
+            return _list(replace(state, barren=0))
         case KindChanged() if isinstance(phase, BackingOff):
             return _list(replace(state, failures=0, misses=0))
         case _:
@@ -334,19 +359,19 @@ def step(state: State, event: Event, settings: ReflectorSettings, rng: float) ->
 
 
 def backoff(
-    count: int, settings: ReflectorSettings, rng: float, *, cap: float, retry_after: float | None = None
+    count: int, settings: ReflectorSettings, jitter: float, *, cap: float, retry_after: float | None = None
 ) -> float:
-    """Seconds to wait after so many failures: between half and all of a ceiling that doubles up to the cap.
+    """Compute the seconds to wait after so many failures: between half and all of a ceiling that doubles up to the cap.
 
-    A time that the server asks for is a floor, stretched by up to half, so that a crowd does not return together. It is
-    taken at its word: the wait does not grow beyond four times that, however often it asks.
+    A time that the server asks for is a floor, stretched by up to half, so that many clients do not return together.
+    The wait does not grow beyond four times that, however often the server asks.
     """
     ceiling = backoff_ceiling(count, base=settings.backoff_base, cap=cap)
     if retry_after is None or retry_after <= 0:
-        return ceiling * (0.5 + rng / 2)
+        return ceiling * (0.5 + jitter / 2)
     asked = min(retry_after, settings.retry_after_cap)
-    ceiling = min(ceiling, asked * _PATIENCE)
-    return max(ceiling * (0.5 + rng / 2), asked * (1 + rng / 2))
+    ceiling = min(ceiling, asked * _MOST_OF_ASKED)
+    return max(ceiling * (0.5 + jitter / 2), asked * (1 + jitter / 2))
 
 
 def _list(state: State) -> Transition:
@@ -360,31 +385,31 @@ def _watch(state: State, version: int) -> Transition:
 
 
 def _rest(
-    state: State, error: Exception | None, settings: ReflectorSettings, rng: float, *, relist: bool
+    state: State, error: Exception | None, settings: ReflectorSettings, jitter: float, *, relist: bool
 ) -> Transition:
     """Wait after an attempt that the server worked on."""
     served = not isinstance(error, (NotFoundError, NotServedError))
     failures = state.failures + 1
     state = replace(state, phase=BackingOff(relist or not served, served), failures=failures)
     asked = error.retry_after if isinstance(error, ApiError) else None
-    seconds = backoff(failures, settings, rng, cap=settings.backoff_cap, retry_after=asked)
+    seconds = backoff(failures, settings, jitter, cap=settings.backoff_cap, retry_after=asked)
     return state, (Rest(seconds, until_served=not served),)
 
 
-def _relist(state: State, error: Exception | None, settings: ReflectorSettings, rng: float) -> Transition:
+def _relist(state: State, error: Exception | None, settings: ReflectorSettings, jitter: float) -> Transition:
     """Wait for a list after a watch that cannot be resumed."""
     relists = state.relists + 1
     state = replace(state, phase=BackingOff(relist=True), relists=relists, barren=0)
     asked = error.retry_after if isinstance(error, ApiError) else None
-    return state, (Rest(backoff(relists, settings, rng, cap=settings.backoff_cap, retry_after=asked)),)
+    return state, (Rest(backoff(relists, settings, jitter, cap=settings.backoff_cap, retry_after=asked)),)
 
 
-def _reconnect(state: State, settings: ReflectorSettings, rng: float, *, relist: bool) -> Transition:
+def _reconnect(state: State, settings: ReflectorSettings, jitter: float, *, relist: bool) -> Transition:
     """Wait after an attempt that did not reach the server, or that ended early without a refusal."""
     misses = state.misses + 1
     # A server that was away has started anew: what it refused before is not held against it.
     state = replace(state, phase=BackingOff(relist), misses=misses, failures=0)
-    return state, (Rest(backoff(misses, settings, rng, cap=settings.connect_cap)),)
+    return state, (Rest(backoff(misses, settings, jitter, cap=settings.connect_cap)),)
 
 
 def _unreached(error: Exception) -> bool:
@@ -404,7 +429,9 @@ def _page(state: State, phase: Listing, event: PageRead) -> Transition:
     return state, (Commit(version), OpenWatch(version))
 
 
-def _list_failed(state: State, phase: Listing, error: Exception, settings: ReflectorSettings, rng: float) -> Transition:
+def _list_failed(
+    state: State, phase: Listing, error: Exception, settings: ReflectorSettings, jitter: float
+) -> Transition:
     if phase.token and isinstance(error, (GoneError, BadRequestError)):
         # The continue token has expired, which happens to a list that is read slowly: begin again, at once the
         # first time, since only this list is affected.
@@ -412,37 +439,37 @@ def _list_failed(state: State, phase: Listing, error: Exception, settings: Refle
         if state.restarts == 1:
             return replace(state, phase=Listing()), (FetchPage(""),)
     if _unreached(error):
-        return _reconnect(state, settings, rng, relist=True)
-    return _rest(state, error, settings, rng, relist=True)
+        return _reconnect(state, settings, jitter, relist=True)
+    return _rest(state, error, settings, jitter, relist=True)
 
 
-def _stream_over(state: State, event: WatchOver, settings: ReflectorSettings, rng: float) -> Transition:
+def _stream_over(state: State, event: WatchOver, settings: ReflectorSettings, jitter: float) -> Transition:
     if isinstance(event.error, _NO_STREAM):
         return _list(replace(state, streaming=False))
     if not event.opened and event.end in _CONNECTION:
-        return _reconnect(state, settings, rng, relist=True)
+        return _reconnect(state, settings, jitter, relist=True)
     if event.opened:
         broken = state.stream_failures + 1
         state = replace(state, stream_failures=broken, streaming=state.streaming and broken < settings.stream_tries)
-    return _rest(state, event.error, settings, rng, relist=True)
+    return _rest(state, event.error, settings, jitter, relist=True)
 
 
-def _watch_over(state: State, event: WatchOver, settings: ReflectorSettings, rng: float) -> Transition:
+def _watch_over(state: State, event: WatchOver, settings: ReflectorSettings, jitter: float) -> Transition:
     lost = event.end in {WatchEnd.EXPIRED, WatchEnd.GARBAGE} or isinstance(event.error, _NO_STREAM)
     state = replace(state, version=event.version)
     if event.opened:
         state = _credit(state, event, settings, lost=lost)
     if lost or state.barren >= settings.barren_limit:
-        return _relist(state, event.error, settings, rng)
+        return _relist(state, event.error, settings, jitter)
     if event.end is WatchEnd.CLEAN and event.lasted >= settings.short_watch:
         return _watch(state, event.version)
     if event.end is WatchEnd.CLEAN or event.end in _CONNECTION:
-        return _reconnect(state, settings, rng, relist=False)
-    return _rest(state, event.error, settings, rng, relist=False)
+        return _reconnect(state, settings, jitter, relist=False)
+    return _rest(state, event.error, settings, jitter, relist=False)
 
 
 def _credit(state: State, event: WatchOver, settings: ReflectorSettings, *, lost: bool) -> State:
-    """What a watch that was open says of the failures before it."""
+    """Forget the failures before a watch that was open, as far as it shows that they are over."""
     steady = event.lasted >= settings.steady_after
     # A list is dear: only a watch that went on from it shows that it was worth it.
     went_on = event.lasted >= settings.healthy_after if lost else steady or event.received > 0

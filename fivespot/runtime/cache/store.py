@@ -1,17 +1,17 @@
-"""The objects of one informer: monotone, indexed, and fed by the watch and by our own writes alike.
+"""The objects of one informer: monotone, indexed, and fed by the watch and by the writes of this process alike.
 
 Pure and synchronous; nothing here waits, logs or reads a clock. The rules:
 
 1. A key never moves back in time. Versions of one key grow with every change of whatever object bears the name, so
-   a state at or below the known version is old news and dropped; so is a state of an object that is not held from
-   before the version that the watch has reached, since a watch tells of changes in their order.
-2. The answer to a write of ours enters at once. If the store does not hold the object, the answer enters only when
-   its version lies above what the watch has reached: at or below, the watch has already told of its deletion.
-3. An object held here that we know is deleted is hidden by its uid until the watch confirms it (a DELETED also says
-   that an object left the selector; the two cannot be told apart), another object takes the name, or a list begun
-   later arrives. One that our own write moved out of the selector is hidden up to the version
-   of that write.
-4. A list replaces everything, except what we wrote above its version.
+   a state at or below the known version is outdated and dropped; so is a state of an object that is not held, from
+   before the version that the watch has reached, since a watch reports changes in their order.
+2. The answer to a write of this process enters at once. If the store does not hold the object, the answer enters only
+   when its version lies above what the watch has reached: at or below, the watch has already reported its deletion.
+3. An object held here that this process has deleted is hidden by its uid until the watch confirms it (a DELETED may
+   also mean that an object left the selector; the two cannot be told apart), another object takes the name, or a list
+   begun later arrives. One that a write of this process moved out of the selector is hidden up to the version of that
+   write.
+4. A list replaces everything, except writes of this process above its version.
 5. Index entries change in the same step as the objects.
 """
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from fivespot.runtime.objects import Change, ChangeType, Head, Key, Object
+from fivespot.runtime.objects import Change, ChangeType, Head, Key, Object, Write, same_function
 
 from .index import Index, IndexFunction, Report
 
@@ -59,14 +59,14 @@ class Staging:
             if current.head.version > head.version:
                 self.behind.append(key)
             return False
-        self.objects[key] = current
-        for name, index in self.indexes.items():
-            live = self._live.get(name)
-            if live is None:
-                index.put(key, Change(ChangeType.ADDED, current))
-            else:
-                index.adopt(key, current, live)
+        self._share(key, current)
         return True
+
+    def keep(self, key: Key) -> None:
+        """Stage the store's own copy, if it has one, of an object that the list shows but that cannot be decoded."""
+        current = self._current.get(key)
+        if current is not None and key not in self.objects:
+            self._share(key, current)
 
     def put(self, key: Key, obj: Object) -> None:
         """Stage an object, unless a later state of it is staged already."""
@@ -83,17 +83,26 @@ class Staging:
                 index.put(key, change)
 
     def drop(self, key: Key) -> None:
-        """Unstage what a DELETED during a streaming list, or our own knowledge, says is gone."""
+        """Unstage an object that a DELETED during a streaming list, or a write of this process, shows to be deleted."""
         if self.objects.pop(key, None) is not None:
             for index in self.indexes.values():
                 index.drop(key)
 
+    def _share(self, key: Key, current: Object) -> None:
+        self.objects[key] = current
+        for name, index in self.indexes.items():
+            live = self._live.get(name)
+            if live is None:
+                index.put(key, Change(ChangeType.ADDED, current))
+            else:
+                index.adopt(key, current, live)
+
 
 class Swap:
-    """The difference that a swap made, told once per key and in any number of slices.
+    """The differences that a swap made, delivered once per key and in any number of slices.
 
-    The store already shows the new state when the first change is told. Whoever changes a key before its turn has
-    to :meth:`settle` it first, so that handlers see the changes of one key in the order in which they happened.
+    The store already shows the new state when the first change is delivered. Before a key changes again, it has to be
+    settled by :meth:`settle`, so that handlers see the changes of one key in the order in which they happened.
     """
 
     def __init__(self, old: dict[Key, Object], now: Mapping[Key, Object]) -> None:
@@ -102,7 +111,7 @@ class Swap:
         self._fresh = dict.fromkeys(key for key in now if key not in old)
 
     def settle(self, key: Key) -> tuple[Change, ...]:
-        """The changes of one key, if they have not been told yet."""
+        """Return the changes of one key, if they have not been delivered yet."""
         was = self._old.pop(key, None)
         if was is not None:
             return _difference(was, self._now.get(key))
@@ -112,7 +121,7 @@ class Swap:
         return ()
 
     def __iter__(self) -> Iterator[tuple[Change, ...]]:
-        """The changes of one key after the other: first what was there before, then what is new."""
+        """Yield the changes of one key after the other: first of objects that were held before, then new ones."""
         for keys in (list(self._old), list(self._fresh)):
             for key in keys:
                 if changes := self.settle(key):
@@ -138,18 +147,17 @@ Changes = tuple[Change, ...]
 
 # Named here because a method called `list` hides the type inside a class.
 Keys = list[Key]
-
 Objects = list[Object]
 
 _NAMESPACE_INDEX = "/namespace"
 
 
 class _Hidden(NamedTuple):
-    """Why reads and the watch's older events skip a key.
+    """The reason why reads, and older events of the watch, skip a key.
 
     :param uid: the object meant.
-    :param version: events of the key at or below it are old news.
-    :param gone: deleted for certain, so every event of the uid is old news but DELETED; else it only left the
+    :param version: events of the key at or below it are outdated.
+    :param gone: deleted for certain, so every event of the uid but DELETED is outdated; otherwise it only left the
         selector.
     :param epoch: the lists begun when it was laid.
     """
@@ -160,8 +168,16 @@ class _Hidden(NamedTuple):
     epoch: int
 
 
+_ANY_WRITE = Write()
+
+
+def _writer(write: Write, current: Object | None) -> str:
+    """The writer, if the write was made to the very state that is held, so that no other change hides in its answer."""
+    return write.writer if write.demanded == (current.head.version if current is not None else 0) else ""
+
+
 class _Own(NamedTuple):
-    """A write of ours that the watch has not confirmed yet."""
+    """A write of this process that the watch has not confirmed yet."""
 
     version: int
     epoch: int
@@ -171,6 +187,8 @@ class Store:
     """Objects by key, with their indexes.
 
     :ivar version: the resourceVersion that the watch has reached; 0 before the first list.
+    :ivar rewound: set when the server is known to have begun its history anew, so that the next list replaces
+        everything, whatever its version is.
     """
 
     def __init__(self, report: Report) -> None:
@@ -182,6 +200,7 @@ class Store:
         self._own: dict[Key, _Own] = {}
         self._epoch = 0
         self._staging: Staging | None = None
+        self.rewound = False
 
     # Reads
 
@@ -213,7 +232,7 @@ class Store:
         """
         known = self._indexes.get(name)
         if known is not None:
-            if known.fn != fn:
+            if not same_function(known.fn, fn):
                 raise ValueError(f"an index named {name!r} with another function exists")
             return None
         if self._staging is not None:
@@ -242,9 +261,9 @@ class Store:
     # The watch
 
     def admit(self, head: Head) -> Key | None:
-        """Whether the state of an ADDED or MODIFIED event is news: its key, to be :meth:`put`, or None.
+        """Return the key of an ADDED or MODIFIED event if its state is new, for :meth:`put`; None if it is outdated.
 
-        It is asked before the object is projected, so that old news costs no projection.
+        To be called before the object is projected, so that outdated events cost no projection.
         """
         version, reached = head.version, self.version
         self.version = max(reached, version)
@@ -267,7 +286,7 @@ class Store:
 
     def put(self, key: Key, obj: Object) -> Changes:
         """Store an admitted object."""
-        return self._set(key, obj, own=False)
+        return self._set(key, obj)
 
     def remove(self, obj: Object) -> Changes:
         """Take in a DELETED event: the object is gone, or no longer selected."""
@@ -285,7 +304,7 @@ class Store:
             return ()
         self._forget(key)
         if current.head.uid != head.uid:
-            # The name was used again and lost again, and we were told only of the end.
+            # The name was used again and deleted again, and only the last deletion was seen.
             return (Change(ChangeType.DELETED, current, current, final_state_unknown=True),)
         return (Change(ChangeType.DELETED, obj, current),)
 
@@ -297,9 +316,11 @@ class Store:
         for key in [key for key, mark in self._own.items() if mark.version <= version]:
             del self._own[key]
 
-    # Our own writes
+    # Writes of this process
 
-    def wrote(self, obj: Object, *, selected: bool, may_enter: bool = True) -> Changes:
+    def wrote(
+        self, obj: Object, write: Write = _ANY_WRITE, *, selected: bool = True, may_enter: bool = True
+    ) -> Changes:
         """Take in the answer to a write of this process.
 
         :param selected: whether the informer's selector matches the answer.
@@ -326,22 +347,22 @@ class Store:
             self._forget(key)
             if head.version > self.version:
                 self._hidden[key] = _Hidden(head.uid, head.version, gone=False, epoch=self._epoch)
-            return (Change(ChangeType.DELETED, current, current, own=True),)
+            return (Change(ChangeType.DELETED, current, current, own=True, writer=_writer(write, current)),)
         self._own[key] = _Own(head.version, self._epoch)
-        return self._set(key, obj, own=True)
+        return self._set(key, obj, own=True, writer=_writer(write, current))
 
-    def removed(self, key: Key, uid: str) -> Changes:
-        """Take in that this process knows the object with that uid to be deleted."""
+    def removed(self, key: Key, uid: str, write: Write = _ANY_WRITE) -> Changes:
+        """Take in that the object with that uid is deleted, as this process knows from the answer to its own write."""
         if self._staging is not None:
             self._staging.gone[key] = uid
         current = self._objects.get(key)
         if current is None or current.head.uid != uid:
-            # Already told by the watch, or never held. Nothing to hide: hiding it would last for ever, as no
-            # further event of that uid may come.
+            # The watch was faster, or it was never held. Hiding it would last for ever, as no further event of that
+            # uid may come.
             return ()
         self._forget(key)
         self._hidden[key] = _Hidden(uid, current.head.version, gone=True, epoch=self._epoch)
-        return (Change(ChangeType.DELETED, current, current, own=True),)
+        return (Change(ChangeType.DELETED, current, current, own=True, writer=_writer(write, current)),)
 
     # Lists
 
@@ -369,7 +390,8 @@ class Store:
         """
         staging = self.staging
         self._staging = None
-        rewritten = version < self.version
+        rewritten = self.rewound or version < self.version
+        self.rewound = False
         old = self._objects
         if not rewritten:
             for key in staging.behind:
@@ -395,7 +417,7 @@ class Store:
         for key, uid in staging.gone.items():
             listed = staging.objects.get(key)
             if listed is not None and listed.head.uid == uid:
-                # The list is older than the deletion, so the watch will still tell of it.
+                # The list is older than the deletion, so the watch will still report it.
                 staging.drop(key)
                 known = self._hidden.get(key)
                 last = max(listed.head.version, known.version if known and known.uid == uid else 0)
@@ -406,16 +428,16 @@ class Store:
                 still[key] = hidden
         return still
 
-    # Steps
+    # Internals
 
-    def _set(self, key: Key, obj: Object, *, own: bool) -> Changes:
+    def _set(self, key: Key, obj: Object, *, own: bool = False, writer: str = "") -> Changes:
         current = self._objects.get(key)
         changes: Changes
         if current is None:
-            change = Change(ChangeType.ADDED, obj, own=own)
+            change = Change(ChangeType.ADDED, obj, own=own, writer=writer)
             changes = (change,)
         elif current.head.uid == obj.head.uid:
-            change = Change(ChangeType.MODIFIED, obj, current, own=own)
+            change = Change(ChangeType.MODIFIED, obj, current, own=own, writer=writer)
             changes = (change,)
         else:
             change = Change(ChangeType.ADDED, obj, own=own)

@@ -1,4 +1,4 @@
-"""When a loop that never has to wait should let other tasks run."""
+"""A budget after which a loop that never has to wait lets other tasks run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["YieldBudget"]
 
 
 class YieldBudget:
-    """Counts the work since other tasks last had a turn.
+    """Counts the work since other tasks last ran.
 
     Reading events that have arrived already never suspends, so a burst of them would starve everything else, the
     renewal of a lease included.

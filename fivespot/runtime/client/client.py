@@ -11,15 +11,15 @@ import msgspec
 
 from fivespot.runtime.clock import Clock, Random, SystemClock, system_random
 from fivespot.runtime.errors import NotFoundError
-from fivespot.runtime.objects import Head, Key, Object, Patch, Resource, merge_diff, merge_patch
+from fivespot.runtime.objects import Head, Key, Object, Patch, Resource, Write, current_writer, merge_diff, merge_patch
 from fivespot.runtime.telemetry import NULL_TRACER, Tracer
 
 from .reader import REQUEST_LIMITS, WATCH_LIMITS, Reader
-from .requests import delete_request, encode_body, json_headers
+from .requests import delete_request, demanded_version, encode_body, json_headers
 from .responses import Propagation, WriteObserver, decode_object, decode_status, is_kind, is_removed
 from .retry import Repeat, RetryPolicy
 from .sender import Sender
-from .transport import Limits, Request, Response, Transport
+from .transport import Limits, Request, Transport
 
 __all__ = ["Client", "Getter", "WriteResult"]
 
@@ -171,8 +171,8 @@ class Client(Reader):
             raw,
             description,
         )
-        response = await self._sender.send(request, Repeat.UNSENT)
-        return self._decode_written(resource, request, response, dry_run=dry_run)
+        write = Write(current_writer.get(), demanded=0)
+        return await self._send_write(resource, None, request, Repeat.UNSENT, write, dry_run=dry_run)
 
     async def replace(
         self,
@@ -193,7 +193,7 @@ class Client(Reader):
         request = self._update_request(
             "replace", resource, key, raw, _JSON, subresource, self._write_query(field_manager, dry_run)
         )
-        return await self._update(resource, request, Repeat.ALWAYS, subresource, dry_run)
+        return await self._update(resource, key, request, Repeat.ALWAYS, subresource, dry_run)
 
     async def patch(
         self,
@@ -213,7 +213,7 @@ class Client(Reader):
         """
         query = self._write_query(field_manager, dry_run)
         request = self._update_request("patch", resource, key, patch.body, patch.content_type, subresource, query)
-        return await self._update(resource, request, Repeat.REFUSED, subresource, dry_run)
+        return await self._update(resource, key, request, Repeat.REFUSED, subresource, dry_run)
 
     async def patch_status(
         self,
@@ -271,7 +271,7 @@ class Client(Reader):
         if force:
             query["force"] = "true"
         request = self._update_request("apply", resource, key, raw, _APPLY, subresource, query)
-        return await self._update(resource, request, Repeat.ALWAYS, subresource, dry_run)
+        return await self._update(resource, key, request, Repeat.ALWAYS, subresource, dry_run)
 
     async def create_or_update(
         self,
@@ -354,7 +354,7 @@ class Client(Reader):
                 if obj.head.deleting and not is_removed(obj):
                     remains = obj
         if not dry_run:
-            self._notify(resource, key, uid, remains)
+            self._notify(resource, key, uid, remains, Write(current_writer.get(), version))
         return remains
 
     # -- internals -----------------------------------------------------------------------------------------------
@@ -394,25 +394,38 @@ class Client(Reader):
         )
 
     async def _update(
-        self, resource: Resource, request: Request, repeat: Repeat, subresource: str, dry_run: bool
+        self, resource: Resource, key: Key, request: Request, repeat: Repeat, subresource: str, dry_run: bool
     ) -> Object:
-        response = await self._sender.send(request, repeat)
-        return self._decode_written(resource, request, response, subresource=subresource, dry_run=dry_run)
+        write = Write(current_writer.get(), demanded_version(request))
+        return await self._send_write(resource, key, request, repeat, write, subresource=subresource, dry_run=dry_run)
 
-    def _decode_written(
-        self, resource: Resource, request: Request, response: Response, *, subresource: str = "", dry_run: bool
+    async def _send_write(
+        self,
+        resource: Resource,
+        key: Key | None,
+        request: Request,
+        repeat: Repeat,
+        write: Write,
+        *,
+        subresource: str = "",
+        dry_run: bool,
     ) -> Object:
+        known = max((observer.known_version(resource, key) for observer in self._observers), default=0)
+        response = await self._sender.send(request, repeat)
         obj = decode_object(response.body, request.description, dry_run=dry_run)
         if not dry_run and (subresource in {"", "status"} or is_kind(obj, resource)):
-            self._notify(resource, obj.key, obj.head.uid, None if is_removed(obj) else obj)
+            self._notify(resource, obj.key, obj.head.uid, None if is_removed(obj) else obj, write)
+            if obj.head.version < known:
+                for observer in self._observers:
+                    observer.rewound(obj.head.version)
         return obj
 
-    def _notify(self, resource: Resource, key: Key, uid: str, state: Object | None) -> None:
+    def _notify(self, resource: Resource, key: Key, uid: str, state: Object | None, write: Write) -> None:
         for observer in self._observers:
             if state is None:
-                observer.removed(resource, key, uid)
+                observer.removed(resource, key, uid, write)
             else:
-                observer.wrote(resource, state)
+                observer.wrote(resource, state, write)
 
 
 def _has_values(present: Any, wanted: Any) -> bool:

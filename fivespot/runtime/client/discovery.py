@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from fivespot.runtime.errors import KindNotServedError, NotFoundError, NotServedError, ProtocolError
-from fivespot.runtime.objects import GroupKind, Resource
+from fivespot.runtime.objects import UNDECODABLE, GroupKind, Resource
 
 from .client import Client
 
@@ -163,5 +163,5 @@ class Discovery:
 def _decode(body: bytes, shape: type[T], what: str) -> T:
     try:
         return msgspec.json.decode(body, type=shape)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise ProtocolError(f"discovery of {what}: {error}") from error

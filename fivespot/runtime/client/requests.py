@@ -7,28 +7,45 @@ from typing import Any, Final
 
 import msgspec
 
-from fivespot.runtime.objects import Key, Resource, Selector
+from fivespot.runtime.objects import UNDECODABLE, Key, Resource, Selector
 
 from .responses import Propagation
 from .transport import Limits, Request
 
-__all__ = ["delete_request", "encode_body", "get_request", "json_headers", "page_request", "watch_request"]
+__all__ = [
+    "delete_request",
+    "demanded_version",
+    "encode_body",
+    "get_request",
+    "json_headers",
+    "page_request",
+    "watch_request",
+]
 
 _JSON: Final = "application/json"
+JSON_PATCH: Final = "application/json-patch+json"
 _METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
-class _BodyMeta(msgspec.Struct, gc=False):
+class _BodyMeta(msgspec.Struct, gc=False, rename="camel"):
     name: str | None = None
     namespace: str | None = None
+    resource_version: str | None = None
 
 
 class _Body(msgspec.Struct, gc=False):
     metadata: _BodyMeta
 
 
+class _Operation(msgspec.Struct, gc=False):
+    op: str
+    path: str
+    value: Any = None
+
+
 _body_decoder = msgspec.json.Decoder(_Body)
+_operations_decoder = msgspec.json.Decoder(list[_Operation])
 
 
 def json_headers(accept: str = "", *, content_type: str = "") -> dict[str, str]:
@@ -47,9 +64,23 @@ def encode_body(body: Mapping[str, Any] | bytes) -> tuple[bytes, Key]:
     raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
     try:
         metadata = _body_decoder.decode(raw).metadata
-    except msgspec.DecodeError as error:
+    except UNDECODABLE as error:
         raise ValueError(f"a body to write needs metadata: {error}") from error
     return raw, Key(metadata.namespace or "", metadata.name or "")
+
+
+def demanded_version(request: Request) -> int | None:
+    """Read the resourceVersion that an update demands of the object; None if it applies to any."""
+    try:
+        if request.headers.get("Content-Type") == JSON_PATCH:
+            tests = [each for each in _operations_decoder.decode(request.body or b"") if each.op == "test"]
+            found = [each.value for each in tests if each.path == "/metadata/resourceVersion"]
+            version = found[0] if found else None
+        else:
+            version = _body_decoder.decode(request.body or b"").metadata.resource_version
+        return int(version) if isinstance(version, str) else None
+    except UNDECODABLE:
+        return None
 
 
 def get_request(resource: Resource, key: Key, limits: Limits, *, metadata_only: bool) -> Request:

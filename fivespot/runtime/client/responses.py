@@ -11,12 +11,12 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from fivespot.runtime.errors import ApiError, ProtocolError, StatusCause, api_error
-from fivespot.runtime.objects import Key, Object, Resource, decode_head
+from fivespot.runtime.objects import Key, Object, Resource, Write, decode, decode_head, elements, members
 
 __all__ = [
     "Page",
@@ -98,13 +98,14 @@ class Page(msgspec.Struct, frozen=True, gc=False):
 
 _status_decoder = msgspec.json.Decoder(Status)
 _list_decoder = msgspec.json.Decoder(_List)
+_list_meta_decoder = msgspec.json.Decoder(_ListMeta)
 
 
 def decode_status(body: bytes | msgspec.Raw) -> Status | None:
     """Decode a body as a Status; None when it is anything else."""
     try:
-        status = _status_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        status = decode(_status_decoder, body)
+    except ProtocolError:
         return None
     return status if status.kind == "Status" else None
 
@@ -126,14 +127,27 @@ def decode_object(body: bytes, request: str, *, dry_run: bool = False) -> Object
 def decode_page(body: bytes, request: str) -> Page:
     """Decode one page of a list.
 
+    The items are not decoded, and one that cannot be does not keep the others from being read.
+
     :raises ProtocolError: the body is not a list.
     """
     try:
-        page = _list_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ProtocolError(f"{request}: the response is not a list: {error}") from error
+        page = decode(_list_decoder, body)
+    except ProtocolError as error:
+        try:
+            page = _split_list(body)
+        except ProtocolError:
+            raise ProtocolError(f"{request}: the response is not a list: {error}") from error
     meta = page.metadata
     return Page(page.items or [], meta.continue_ or "", meta.resource_version or "", meta.remaining_item_count)
+
+
+def _split_list(body: bytes) -> _List:
+    """Split a list that holds an item which no decoder can take, without looking into the items."""
+    parts = members(body)
+    meta = decode(_list_meta_decoder, parts.get("metadata", b""))
+    items = parts.get("items", b"null")
+    return _List(meta, None if items == b"null" else [msgspec.Raw(item) for item in elements(items)])
 
 
 def failure(
@@ -215,11 +229,17 @@ def _plain_message(body: bytes) -> str:
     return one_line(text) or "no message"
 
 
+class _DryRun(msgspec.Struct, gc=False):
+    metadata: dict[str, Any]
+
+
+_dry_run_decoder = msgspec.json.Decoder(_DryRun)
+
+
 def _dry_run_object(body: bytes, request: str) -> Object:
     try:
-        value = msgspec.json.decode(body)
-        metadata = {**value["metadata"]}
-    except (msgspec.DecodeError, UnicodeDecodeError, TypeError, KeyError) as error:
+        metadata = {**decode(_dry_run_decoder, body).metadata}
+    except ProtocolError as error:
         raise ProtocolError(f"{request}: the response is not an object: {error}") from error
     metadata["uid"] = metadata.get("uid") or "dry-run"
     metadata["resourceVersion"] = metadata.get("resourceVersion") or "0"
@@ -243,38 +263,52 @@ class WriteObserver(Protocol):
     Called synchronously; must not raise. Not called for dry runs.
     """
 
-    def wrote(self, resource: Resource, obj: Object) -> None:
+    def known_version(self, resource: Resource, key: Key | None) -> int:
+        """Return the latest known resourceVersion of the object, or (None) of the whole resource; 0 if none is known.
+
+        Called before a write is sent.
+        """
+        ...
+
+    def wrote(self, resource: Resource, obj: Object, write: Write) -> None:
         """The server returned this state for a write; the object may be terminating."""
         ...
 
-    def removed(self, resource: Resource, key: Key, uid: str) -> None:
+    def removed(self, resource: Resource, key: Key, uid: str, write: Write) -> None:
         """The object with that uid no longer exists."""
         ...
 
+    def rewound(self, version: int) -> None:
+        """The server answered a write with this version, below one that was known before the write was sent.
 
-class _UpdatedMeta(msgspec.Struct, gc=False, rename="camel"):
-    deletion_grace_period_seconds: int | None = None
-
-
-class _Updated(msgspec.Struct, gc=False):
-    kind: str = ""
-    metadata: _UpdatedMeta = msgspec.field(default_factory=_UpdatedMeta)
+        Its history begins anew, as after etcd was restored from a backup.
+        """
+        ...
 
 
-_updated_decoder = msgspec.json.Decoder(_Updated)
+_grace_decoder = msgspec.json.Decoder(int | None)
+_kind_decoder = msgspec.json.Decoder(str)
+_finalizers_decoder = msgspec.json.Decoder(list[str] | None)
 
 
 def is_removed(obj: Object) -> bool:
     """Whether the response to an update shows an object that the update itself removed.
 
     A terminating object is removed with its last finalizer, unless a grace period is still running (API concepts,
-    "Resource deletion"); the response then carries the previous version.
+    "Resource deletion"); the response then carries the previous version. A Namespace has finalizers in its spec as
+    well, and exists until its contents are deleted.
     """
     if not obj.head.deleting or obj.head.finalizers:
         return False
-    return not obj.decode_as(_updated_decoder).metadata.deletion_grace_period_seconds
+    # Member by member, because the answer may hold something that cannot be decoded.
+    parts = members(obj.raw)
+    if decode(_grace_decoder, members(parts["metadata"]).get("deletionGracePeriodSeconds", b"null")):
+        return False
+    if parts.get("kind") == b'"Namespace"' and parts.get("apiVersion") == b'"v1"' and "spec" in parts:
+        return not decode(_finalizers_decoder, members(parts["spec"]).get("finalizers", b"null"))
+    return True
 
 
 def is_kind(obj: Object, resource: Resource) -> bool:
     """Whether a response is an object of the resource; some subresources (``scale``) return another kind."""
-    return obj.decode_as(_updated_decoder).kind == resource.kind
+    return decode(_kind_decoder, members(obj.raw).get("kind", b'""')) == resource.kind

@@ -13,10 +13,11 @@ from fivespot.runtime.errors import (
     DeadlineError,
     FivespotError,
     GoneError,
+    ProtocolError,
     ThrottledError,
     TransportError,
 )
-from fivespot.runtime.objects import Head, WireMeta, decode_meta, head_of
+from fivespot.runtime.objects import UNDECODABLE, Head, WireMeta, decode, decode_meta, head_of, members
 
 from .responses import decode_status, one_line, status_error
 from .transport import ByteStream
@@ -109,6 +110,7 @@ class _AnyEvent(msgspec.Struct, gc=False):
 
 _object_event_decoder = msgspec.json.Decoder(_ObjectEvent)
 _any_event_decoder = msgspec.json.Decoder(_AnyEvent)
+_type_decoder: msgspec.json.Decoder[EventType] = msgspec.json.Decoder(EventType)
 _LINE_STARTS = {type_: f'{{"type":"{type_}","object":{{'.encode() for type_ in get_args(EventType)}
 
 
@@ -116,13 +118,23 @@ def _decode_fast(line: bytes) -> WatchEvent | None:
     """Decode a line of the form that servers write in one pass; None if it needs the slow path."""
     try:
         found = _object_event_decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNDECODABLE:
         return None
     start = _LINE_STARTS[found.type]
     if found.object.kind == "Status" or not line.startswith(start) or not line.endswith(b"}"):
         return None
     # Unknown fields are forbidden, so everything between this start and the last brace is the object.
     return WatchEvent(found.type, line[len(start) - 1 : -1], found.object.metadata)
+
+
+def _split_event(line: bytes) -> WatchEvent:
+    """Split a line into type and object without looking into the object, which may be impossible to decode."""
+    try:
+        found = decode(_any_event_decoder, line)
+    except ProtocolError:
+        parts = members(line)
+        return WatchEvent(decode(_type_decoder, parts.get("type", b"")), parts.get("object", b"null"))
+    return WatchEvent(found.type, bytes(found.object))
 
 
 class Watch:
@@ -179,10 +191,9 @@ class Watch:
 
     async def _decode_slow(self, line: bytes) -> WatchEvent:
         try:
-            found = _any_event_decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            event = _split_event(line)
+        except ProtocolError as error:
             await self._end_without_event(line, error)
-        event = WatchEvent(found.type, bytes(found.object))
         if event.type == "ERROR" or b'"Status"' in line[:_STATUS_PREFIX]:
             await self._end_on_status(event)
         if event.object[0] != _OPENING_BRACE:

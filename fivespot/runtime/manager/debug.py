@@ -82,7 +82,10 @@ def informers(cache: Cache, clock: Clock) -> list[dict[str, Any]]:
             "watches": status.watches,
             "idle_for": None if status.last_activity is None else round(now - status.last_activity, 3),
             "failing_for": None if status.error_since is None else round(now - status.error_since, 3),
-            "last_error": status.last_error,
+            "last_error": "" if status.last_error is None else str(status.last_error),
+            "faults": status.faults,
+            "undecodable": status.undecodable,
+            "undecodable_objects": {str(key): reason for key, reason in status.undecodable_objects},
         }
         for status in cache.informers()
     ]

@@ -3,7 +3,18 @@
 from .callables import same_function
 from .conditions import Condition, ConditionStatus, find_condition, set_conditions
 from .kinds import KindAbsent, KindState, KindUnknown
-from .object import Change, ChangeType, Head, Object, decode_head, head_of, owner_reference, share
+from .object import (
+    Change,
+    ChangeType,
+    Head,
+    Object,
+    Write,
+    current_writer,
+    decode_head,
+    head_of,
+    owner_reference,
+    share,
+)
 from .patch import Patch, finalizer_patch, json_patch, merge_diff, merge_patch
 from .resource import CRDS, GroupKind, Key, Resource, group_of, version_of
 from .selection import (
@@ -20,6 +31,7 @@ from .selection import (
 )
 from .timestamps import parse_rfc3339, rfc3339, rfc3339_micro
 from .wire import (
+    UNDECODABLE,
     OwnerReference,
     PartialMeta,
     WireMeta,
@@ -36,6 +48,7 @@ __all__ = [
     "EVERYTHING",
     "FULL",
     "METADATA",
+    "UNDECODABLE",
     "Change",
     "ChangeType",
     "Condition",
@@ -59,6 +72,8 @@ __all__ = [
     "Resource",
     "Selector",
     "WireMeta",
+    "Write",
+    "current_writer",
     "decode",
     "decode_head",
     "decode_meta",

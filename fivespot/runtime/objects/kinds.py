@@ -1,4 +1,4 @@
-"""Values that say whether CustomResourceDefinitions define a kind, and how."""
+"""The state of a kind: how CustomResourceDefinitions define it, that none does, or that this is not known."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class KindState:
         return self.established and not self.deleting and bool(self.served)
 
     @property
-    def problem(self) -> str:
-        """Which requirement on an installed, namespaced kind it misses; "" if none."""
+    def unusable_reason(self) -> str:
+        """The first requirement on an installed, namespaced kind that it misses; "" if none."""
         if self.deleting:
             return "is being deleted"
         if not self.established:
@@ -56,7 +56,7 @@ class KindState:
         return ""
 
     def resource(self, version: str | None = None) -> Resource:
-        """Where its objects are found.
+        """The resource under which its objects are found.
 
         :param version: a served version; by default the storage version, which needs no conversion, or else the
             first served one.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
 
@@ -18,6 +19,8 @@ __all__ = [
     "ChangeType",
     "Head",
     "Object",
+    "Write",
+    "current_writer",
     "decode_head",
     "head_of",
     "owner_reference",
@@ -227,6 +230,22 @@ def owner_reference(
     }
 
 
+current_writer: ContextVar[str] = ContextVar("current_writer", default="")
+"""The name of the controller whose run this is; "" outside of one."""
+
+
+class Write(msgspec.Struct, frozen=True, gc=False):
+    """The circumstances of a write of this process.
+
+    :param writer: the controller whose run sent it; "" outside of one.
+    :param demanded: the resourceVersion that the object had to have; 0 for a create, which demands that there is no
+        object; None if the write applied to whatever state it found.
+    """
+
+    writer: str = ""
+    demanded: int | None = None
+
+
 class ChangeType(enum.Enum):
     """The type of a change as one informer sees it (its selector included)."""
 
@@ -243,6 +262,9 @@ class Change(msgspec.Struct, gc=False, eq=False):
     :param final_state_unknown: a DELETED that a list or a lost connection revealed, so ``object`` may be older
         than the last state that existed.
     :param own: it comes from the answer to a write of this process, not from the watch.
+    :param writer: the controller that made the write, if the write demanded the version of ``old`` and so cannot bring
+        a change of anybody else along; "" otherwise.
+    :param initial: the object existed before the handler was registered, or was in the first list.
     """
 
     type: ChangeType
@@ -250,6 +272,8 @@ class Change(msgspec.Struct, gc=False, eq=False):
     old: Object | None = None
     final_state_unknown: bool = False
     own: bool = False
+    writer: str = ""
+    initial: bool = False
     _body: dict[str, Any] | None = None
 
     @property

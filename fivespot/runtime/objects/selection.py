@@ -13,7 +13,7 @@ import msgspec
 from fivespot.runtime.errors import ProtocolError
 
 from .callables import same_function
-from .wire import UNDECODABLE, WireMeta, decode_meta, encode_exact, members, reason_of
+from .wire import UNDECODABLE, WireMeta, decode, decode_meta, encode_exact, members, reason_of
 
 __all__ = [
     "EVERYTHING",
@@ -232,7 +232,12 @@ class _Fields:
         object.__setattr__(self, "decoder", msgspec.json.Decoder(self.shape))
 
     def __call__(self, raw: bytes | msgspec.Raw) -> bytes:
-        return encode_exact(self.decoder.decode(raw))
+        try:
+            return encode_exact(self.decoder.decode(raw))
+        except UNDECODABLE:
+            # The reason may lie in a member that is not kept.
+            kept = {name: value for name, value in members(raw).items() if name in self.shape.__struct_encode_fields__}
+            return encode_exact(decode(self.decoder, _joined(kept)))
 
 
 def _without_managed_fields(whole: bytes, managed: bytes) -> bytes:

@@ -243,7 +243,7 @@ class KindSource:
         if isinstance(facts, KindUnknown):
             return f"{self._group_kind} is unknown: {facts.why}"
         if self._required:
-            return f"{self._group_kind} {facts.problem if isinstance(facts, KindState) else 'is not installed'}"
+            return f"{self._group_kind} {facts.unusable_reason if isinstance(facts, KindState) else 'is not installed'}"
         return ""
 
     @property

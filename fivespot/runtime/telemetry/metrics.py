@@ -44,6 +44,8 @@ class InformerFacts(Protocol):
     def objects(self) -> int: ...
     @property
     def relists(self) -> int: ...
+    @property
+    def undecodable(self) -> int: ...
 
 
 class PrometheusQueueMetrics:
@@ -290,6 +292,12 @@ class Metrics:
             "fivespot_informer_synced", "Whether the first list is complete.", labels, lambda: fold("synced", min)
         )
         self.reading("fivespot_informer_objects", "Objects held.", labels, lambda: fold("objects", _add))
+        self.reading(
+            "fivespot_informer_undecodable_objects",
+            "Objects that exist and cannot be decoded.",
+            labels,
+            lambda: fold("undecodable", _add),
+        )
         self.reading(
             "fivespot_informer_relists_total",
             "Lists read from the start, the first included.",

@@ -38,7 +38,7 @@ HOURS = KindState(
 @dataclass
 class Status:
     synced: bool = True
-    last_error: str = ""
+    last_error: Exception | None = None
     error_since: float | None = None
 
 
@@ -129,9 +129,9 @@ def test_a_kind_that_is_not_installed_is_unresolved_and_not_read(kind: KindInfo,
     [
         (World(KindUnknown("403")), f"the definition of Hours.{GROUP} cannot be read: 403"),
         (World(status=Status(synced=False)), "Hours objects cannot be read: not listed yet"),
-        (World(status=Status(synced=False, last_error="403")), "Hours objects cannot be read: 403"),
+        (World(status=Status(synced=False, last_error=Exception("403"))), "Hours objects cannot be read: 403"),
         # A cache that was read once holds a verdict that may be stale.
-        (World(status=Status(last_error="500", error_since=1.0)), "Hours objects cannot be read: 500"),
+        (World(status=Status(last_error=Exception("500"), error_since=1.0)), "Hours objects cannot be read: 500"),
     ],
 )
 def test_a_schedule_that_cannot_be_read_gives_no_verdict_even_if_it_is_cached(world: World, words: str) -> None:

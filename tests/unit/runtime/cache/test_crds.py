@@ -45,7 +45,7 @@ def test_versions_come_in_kubernetes_priority() -> None:
 
 def test_a_usable_kind_is_read_at_its_storage_version() -> None:
     state = read_definition(definition())
-    assert (state.usable, state.problem) == (True, "")
+    assert (state.usable, state.unusable_reason) == (True, "")
     assert state.served == ("v1", "v1beta1")
     assert state.labels == {"a": "b"}
     assert state.resource() == Resource("example.com", "v1beta1", "gadgets", "Gadget")
@@ -72,7 +72,7 @@ def test_a_kind_whose_storage_version_is_not_served_is_read_at_the_newest() -> N
 )
 def test_what_a_kind_misses_is_named(changes: dict[str, Any], problem: str, usable: bool) -> None:
     state = read_definition(definition(**changes))
-    assert (state.problem, state.usable) == (problem, usable)
+    assert (state.unusable_reason, state.usable) == (problem, usable)
 
 
 def test_no_version_served_means_no_resource() -> None:

@@ -88,7 +88,7 @@ async def test_a_definition_that_comes_changes_and_goes_is_followed_at_once(serv
     await settle()
     state = cache.kinds.lookup(GADGET)
     assert isinstance(state, KindState)
-    assert state.problem == "is not established"
+    assert state.unusable_reason == "is not established"
     define(server)
     await settle()
     state = cache.kinds.lookup(GADGET)
@@ -98,7 +98,7 @@ async def test_a_definition_that_comes_changes_and_goes_is_followed_at_once(serv
     await settle()
     state = cache.kinds.lookup(GADGET)
     assert isinstance(state, KindState)
-    assert state.problem == "is being deleted"
+    assert state.unusable_reason == "is being deleted"
     server.delete(CRDS, "gadgets.example.com")
     await settle()
     assert cache.kinds.lookup(GADGET) == KindAbsent()

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from fivespot.runtime import errors
 from fivespot.runtime.client import Client, Propagation, Repeat, RetryPolicy, WatchEnd, WatchEnded, WriteResult
-from fivespot.runtime.objects import Key, Object, Resource, Selector, json_patch, merge_patch
+from fivespot.runtime.objects import Key, Object, Resource, Selector, Write, json_patch, merge_patch
 from support.faulty_servers import FakeStream, FakeTransport, FixedRandom, ManualClock, Step, answer, status_body
 
 MACHINES = Resource("cluster.x-k8s.io", "v1beta2", "machines", "Machine")
@@ -28,11 +28,21 @@ class Recorder:
 
     def __init__(self) -> None:
         self.told: list[tuple[Any, ...]] = []
+        self.writes: list[Write] = []
+        self.known = 0
 
-    def wrote(self, resource: Resource, obj: Object) -> None:
+    def known_version(self, resource: Resource, key: Key | None) -> int:
+        return self.known
+
+    def rewound(self, version: int) -> None:
+        self.told.append(("rewound", version))
+
+    def wrote(self, resource: Resource, obj: Object, write: Write) -> None:
+        self.writes.append(write)
         self.told.append(("wrote", resource.kind, obj.key, obj.head.version))
 
-    def removed(self, resource: Resource, key: Key, uid: str) -> None:
+    def removed(self, resource: Resource, key: Key, uid: str, write: Write) -> None:
+        self.writes.append(write)
         self.told.append(("removed", resource.kind, key, uid))
 
 

@@ -49,7 +49,7 @@ class FakeInformer:
         self.resource = resource
         self.objects = {obj.key: obj for obj in objects}
         self.synced = synced
-        self.last_error = ""
+        self.last_error: Exception | None = None
         self.error_since: float | None = None
         self.released = False
         self.subscribers: list[tuple[Callable[[Change], None], Callable[[], None] | None]] = []

@@ -141,7 +141,7 @@ async def test_readiness_names_what_is_not_synced_and_why_also_on_a_standby() ->
     for informer in informers:
         controller.watches(informer)
     assert not controller.ready
-    informers[0].last_error = "403 Forbidden"
+    informers[0].last_error = Exception("403 Forbidden")
     assert controller.not_ready_reason.startswith("widgets.example.com/v1 is not synced: 403 Forbidden; widgets.")
     assert controller.not_ready_reason.endswith("; and 2 more")
     for informer in informers:
@@ -155,7 +155,7 @@ async def test_a_gating_source_that_cannot_be_read_for_long_is_stale_while_a_dyn
     controller.watches(gating)
     controller.watches(dynamic, gate=False)
     dynamic.error_since = gating.error_since = asyncio.get_running_loop().time()
-    gating.last_error = "403 Forbidden"
+    gating.last_error = Exception("403 Forbidden")
     await asyncio.sleep(60)
     assert controller.stale_reason(60) == ""
     await asyncio.sleep(1)
