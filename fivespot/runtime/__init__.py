@@ -92,7 +92,7 @@ __all__ = [
     "json_patch",
     "merge_diff",
     "merge_patch",
-    "not_own",
+    "not_written_by",
     "open_manager",
     "owner_of",
     "owner_reference",

@@ -44,7 +44,7 @@ from fivespot.runtime import (
     configure_logging,
     connect,
     merge_patch,
-    not_own,
+    not_written_by,
     open_manager,
     owner_of,
     run,
@@ -133,7 +133,7 @@ def build(context: ManagerContext) -> Controller:
     assert_type(pods, Informer)
     reconciler: Reconciler = Janitor(context.client, pods, context.clock)
     controller = context.controller("janitor", reconciler, workers=2, backoff=Backoff(cap=30.0))
-    only: Predicate = all_of(finished, not_own)
+    only: Predicate = all_of(finished, not_written_by(controller.name))
     assert_type(controller.watches(pods, predicate=only), InformerSource)
     controller.watches(pods, owner_of(JOBS), gate=False)
     controller.watches(pods, by_label("job"))

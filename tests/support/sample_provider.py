@@ -101,7 +101,7 @@ class Toy:
         return controller
 
     def wakes(self, change: Change) -> bool:
-        return not (change.own and change.type is ChangeType.MODIFIED)
+        return not (change.writer == self.resource.kind and change.type is ChangeType.MODIFIED)
 
     async def reconcile(self, key: Key) -> Result:
         obj = self.informer.get(key)

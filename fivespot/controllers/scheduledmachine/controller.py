@@ -10,9 +10,9 @@ from fivespot.runtime.reconcile import Controller
 
 from .informers import MachineInformers
 from .metrics import MachineMetrics
-from .reconciler import CONTROLLER, MachineReconciler
+from .reconciler import MachineReconciler
 from .settings import MachineSettings
-from .sources import phase_of
+from .sources import CONTROLLER, phase_of
 from .timings import RETRIES, Timings
 
 __all__ = ["build"]

@@ -45,11 +45,11 @@ from .snapshot import Answers, Slot, Snapshot
 from .sources import SCHEDULED_MACHINES, settled_since
 from .spec import SpecView, read_spec
 from .status import after_refusal, build_status
-from .status_writer import CONTROLLER, MachineStatusWriter
+from .status_writer import MachineStatusWriter
 from .stored_status import ReplacementCount, read_stored_status
 from .timings import Timings
 
-__all__ = ["CONTROLLER", "HOUSEKEEPING", "MachineReconciler"]
+__all__ = ["HOUSEKEEPING", "MachineReconciler"]
 
 HOUSEKEEPING: Final = Key("", "housekeeping")
 """The key of what concerns no single machine: whether the wall clock was set, and the search for orphans."""

@@ -18,6 +18,7 @@ from .stored_status import read_stored_children
 
 __all__ = [
     "CHILDREN",
+    "CONTROLLER",
     "INDEX_CLUSTER",
     "INDEX_KIND",
     "INDEX_SCHEDULE",
@@ -33,6 +34,8 @@ __all__ = [
     "settled_since",
 ]
 
+CONTROLLER: Final = "scheduledmachine"
+"""The name of the controller, in logs, metrics and on its writes."""
 SCHEDULED_MACHINES: Final = Resource(names.GROUP, names.VERSION, names.PLURAL, names.KIND)
 
 CHILDREN: Final = Projection(
@@ -111,8 +114,10 @@ def _children(obj: Object) -> _Refs:
 
 
 def own_spec_changed(change: Change) -> bool:
-    """Whether a change of a ScheduledMachine asks for a run: anything but the echo of our own write."""
-    return not change.own or change.type is not ChangeType.MODIFIED or _meta(change.head) != _meta_of(change)
+    """Whether a change of a ScheduledMachine asks for a run: anything but a write of this controller."""
+    return (
+        change.writer != CONTROLLER or change.type is not ChangeType.MODIFIED or _meta(change.head) != _meta_of(change)
+    )
 
 
 def kept_part_changed(change: Change) -> bool:
@@ -148,7 +153,7 @@ def _belongs(head: Head) -> tuple[object, ...]:
 
 def _reported_already(change: Change) -> bool:
     """Whether the run that made the change has its outcome in hand. That something is gone always asks for a run."""
-    return change.own and change.type is not ChangeType.DELETED
+    return change.writer == CONTROLLER and change.type is not ChangeType.DELETED
 
 
 class _Since(msgspec.Struct, gc=False, rename="camel"):

@@ -17,14 +17,13 @@ from fivespot.runtime.telemetry import EventNote, ObjectRef
 from .metrics import MachineMetrics
 from .plan import Plan
 from .snapshot import Snapshot
-from .sources import SCHEDULED_MACHINES
+from .sources import CONTROLLER, SCHEDULED_MACHINES
 from .status import build_status, machine_progress_only, provider_text_only, status_events, text_only
 from .stored_status import StoredStatus
 from .timings import Timings
 
-__all__ = ["CONTROLLER", "MachineStatusWriter"]
+__all__ = ["MachineStatusWriter"]
 
-CONTROLLER = "scheduledmachine"
 
 _EVENT_LIMIT = 1024
 

@@ -58,7 +58,8 @@ class _ProviderController(Controller):
             queue_metrics=context.metrics.queue(provider.name),
         )
         self._wall = context.clock
-        self.watches(self._informer, predicate=lambda change: _needs_a_run(change) and not reconciler.is_echo(change))
+        self._is_echo = reconciler.is_echo
+        self.watches(self._informer, predicate=self._needs_a_run)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -94,7 +95,7 @@ class _ProviderController(Controller):
     def _dependency_changed(self, key: Key) -> None:
         self.enqueue(key)
 
-
-def _needs_a_run(change: Change) -> bool:
-    """Whether a change calls for a run: any but the event of our own status write. Others' writes are corrected."""
-    return not (change.own and change.type is ChangeType.MODIFIED)
+    def _needs_a_run(self, change: Change) -> bool:
+        """Whether a change calls for a run: any but the controller's own status write. Others' writes are corrected."""
+        own = change.writer == self.name and change.type is ChangeType.MODIFIED
+        return not own and not self._is_echo(change)

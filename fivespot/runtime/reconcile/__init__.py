@@ -12,7 +12,7 @@ from .triggers import (
     by_label,
     enqueue_self,
     generation_or_metadata_changed,
-    not_own,
+    not_written_by,
     owner_of,
 )
 
@@ -33,7 +33,7 @@ __all__ = [
     "enqueue_self",
     "ensure_finalizer",
     "generation_or_metadata_changed",
-    "not_own",
+    "not_written_by",
     "owner_of",
     "reconcile_id",
     "remove_finalizer",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 import structlog
 
@@ -19,7 +19,7 @@ from fivespot.runtime.errors import (
     StaleReadError,
     TerminalError,
 )
-from fivespot.runtime.objects import Change, GroupKind, Key, KindState, Resource
+from fivespot.runtime.objects import Change, GroupKind, Key, KindState, Resource, current_writer
 from fivespot.runtime.telemetry import NULL_TRACER, Tracer
 from fivespot.runtime.workqueue import Backoff, QueueMetrics, WorkQueue
 
@@ -56,6 +56,10 @@ class ControllerMetrics(Protocol):
 _log = structlog.get_logger(__name__)
 
 _REASONS_SHOWN = 5
+
+INITIAL_PRIORITY: Final = -100
+"""Priority of keys that are wanted because of objects that existed before the start, as in controller-runtime: a new
+object does not wait behind thousands of old ones. A priority from the controller's own function takes its place."""
 
 
 class Controller:
@@ -288,6 +292,7 @@ class Controller:
         task = asyncio.current_task()
         assert task is not None
         structlog.contextvars.bind_contextvars(controller=self.name)
+        current_writer.set(self.name)
         try:
             while True:
                 key = await self.queue.get()
@@ -425,7 +430,7 @@ class Controller:
         def deliver(change: Change) -> None:
             if predicate is None or predicate(change):
                 for key in mapper(change):
-                    self.queue.add(key, priority=self._priority_of(key))
+                    self.queue.add(key, priority=self._priority_of(key) or (INITIAL_PRIORITY if change.initial else 0))
 
         return deliver
 

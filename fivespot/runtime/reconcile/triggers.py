@@ -1,4 +1,4 @@
-"""Mappers: which keys a change concerns."""
+"""Triggers: mappers from a change to the keys that have to run, and predicates that drop changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = [
     "by_label",
     "enqueue_self",
     "generation_or_metadata_changed",
-    "not_own",
+    "not_written_by",
     "owner_of",
 ]
 
@@ -74,7 +74,7 @@ Predicate: TypeAlias = Callable[[Change], bool]
 
 
 def generation_or_metadata_changed(change: Change) -> bool:
-    """Drops changes of nothing but the status (and of managed fields).
+    """Drop changes of nothing but the status (and of managed fields).
 
     The API server raises ``metadata.generation`` with every change of the spec where the resource has a status
     subresource (API conventions, "Metadata"). Of kinds without generations every change is let through, because it
@@ -95,14 +95,17 @@ def generation_or_metadata_changed(change: Change) -> bool:
     )
 
 
-def not_own(change: Change) -> bool:
-    """Drops what this process wrote itself.
+def not_written_by(controller: str) -> Predicate:
+    """Drop the changes that runs of one controller made themselves, and nothing else.
 
-    The answer to a write may also be the first sight of somebody else's change, when the write did not demand a
-    resourceVersion. ``any_of(not_own, generation_or_metadata_changed)`` is the safe combination for an object whose
-    status alone is written: it drops an own change only if neither spec nor metadata moved with it.
+    Dropped is only the answer to a write that demanded the state before it: a create, or an update with the
+    resourceVersion that the informer held (``merge_patch(change, head)``, ``finalizer_patch``). Such an answer cannot
+    carry a change of anybody else. Writes of other controllers of the process pass, and so does the answer to a write
+    without resourceVersion, which may be the first sight of somebody else's change.
+
+    :param controller: the name of the controller.
     """
-    return not change.own
+    return lambda change: change.writer != controller
 
 
 def any_of(*predicates: Predicate) -> Predicate:

@@ -22,12 +22,10 @@ from fivespot.runtime import (
     Resource,
     Result,
     TerminalError,
-    any_of,
     ensure_finalizer,
-    generation_or_metadata_changed,
     merge_diff,
     merge_patch,
-    not_own,
+    not_written_by,
     remove_finalizer,
 )
 from fivespot.runtime.objects import owner_reference
@@ -80,8 +78,6 @@ __all__ = [
 ]
 
 _BY_CLUSTER = "cluster"
-_RELEVANT = any_of(not_own, generation_or_metadata_changed)
-"""Drops the events of our own status writes, from which nothing follows."""
 
 Script = TypeVar("Script", bound=LifeScript)
 
@@ -116,7 +112,7 @@ class SimulatedProvider(Generic[Script]):
         self.objects.add_index(_BY_CLUSTER, _cluster_names)
         self._script = script
         self.controller: Controller = context.controller(resource.kind.lower(), self)
-        self.controller.watches(self.objects, predicate=_RELEVANT)
+        self.controller.watches(self.objects, predicate=not_written_by(self.controller.name))
         kinds = context.cache.kinds
         self._machines: KindSource = self.controller.watches_kind(
             kinds, MACHINE_KIND, context.cache.informer, self._referred, _spec_changed

@@ -18,7 +18,8 @@ from fivespot.controllers.scheduledmachine import status_writer
 from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.metrics import MachineMetrics
 from fivespot.controllers.scheduledmachine.snapshot import Snapshot
-from fivespot.controllers.scheduledmachine.status_writer import CONTROLLER, MachineStatusWriter
+from fivespot.controllers.scheduledmachine.sources import CONTROLLER
+from fivespot.controllers.scheduledmachine.status_writer import MachineStatusWriter
 from fivespot.controllers.scheduledmachine.timings import Timings
 from fivespot.runtime.clock import LoopClock
 from fivespot.runtime.errors import ConflictError, ServerError

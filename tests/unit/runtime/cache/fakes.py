@@ -390,7 +390,7 @@ class Server:
 
 def _resource(collection: str, kind: str) -> Resource:
     _, _, group, version, plural = collection.split("/")
-    return Resource(group, version, plural, kind, kind != "CustomResourceDefinition")
+    return Resource(group, version, plural, kind, kind not in {"CustomResourceDefinition", "Machine"})
 
 
 def _shown(body: Json, slim: bool) -> Json:

@@ -12,7 +12,7 @@ import structlog
 
 from fivespot.runtime.cache import Cache, InformerStatus, ReflectorSettings
 from fivespot.runtime.client import Client
-from fivespot.runtime.objects import FULL, METADATA, Change, Key, Projection, Selector, merge_patch
+from fivespot.runtime.objects import FULL, METADATA, Change, Key, Projection, Resource, Selector, merge_patch
 
 from .fakes import PAGED, WIDGETS, Recorder, Server, make_cache, make_client, settle
 
@@ -387,3 +387,96 @@ async def test_a_failing_owner_takes_the_reflectors_with_it(server: Server, clie
     with pytest.raises(ZeroDivisionError):
         await own()
     assert not server.followers
+
+
+NODES = Resource("example.com", "v1", "machines", "Machine", namespaced=False)
+
+
+@pytest.mark.parametrize("namespace", [None, "", "ns"])
+async def test_own_writes_are_seen_whatever_names_the_namespace(
+    server: Server, client: Client, cache: Cache, namespace: str | None
+) -> None:
+    server.lagging = True
+    informer = cache.informer(WIDGETS, namespace=namespace)
+    await informer.wait_synced()
+    await client.patch(WIDGETS, A, merge_patch({"spec": {"size": 2}}))
+    await client.create(WIDGETS, {"kind": "Widget", "metadata": {"name": "b", "namespace": "ns"}})
+    assert [obj.key for obj in informer.list()] == [A, B]
+    assert informer.list("") == informer.list("ns") == informer.list()
+    found = informer.get(A)
+    assert found
+    assert found.decode()["spec"] == {"size": 2}
+    await client.delete(WIDGETS, A, uid=found.head.uid)
+    assert informer.get(A) is None
+
+
+@pytest.mark.parametrize("namespace", [None, "", "ns"])
+async def test_own_writes_of_a_cluster_scoped_kind_are_seen_whatever_names_the_namespace(
+    server: Server, client: Client, cache: Cache, namespace: str | None
+) -> None:
+    server.put(NODES, "n")
+    server.lagging = True
+    informer = cache.informer(NODES, namespace=namespace)
+    await informer.wait_synced()
+    key = Key(namespace or "", "n")
+    await client.patch(NODES, key, merge_patch({"spec": {"size": 2}}))
+    found = informer.get(Key("", "n"))
+    assert found
+    assert found.decode()["spec"] == {"size": 2}
+    await client.delete(NODES, key, uid=found.head.uid)
+    assert informer.get(Key("", "n")) is None
+
+
+async def test_one_informer_serves_all_ways_to_say_all_namespaces(client: Client) -> None:
+    async with make_cache(client, namespaces=["ns", ""]) as cache:
+        for namespace in (None, ""):
+            cache.informer(WIDGETS, namespace=namespace)
+        for namespace in (None, "", "ns"):
+            cache.informer(NODES, namespace=namespace)
+        assert [(status.resource, status.namespace) for status in cache.informers()] == [(WIDGETS, None), (NODES, None)]
+
+
+async def test_an_index_made_anew_by_the_same_code_is_the_same(server: Server, cache: Cache) -> None:
+    def add(name: str, field: str) -> None:
+        cache.informer(WIDGETS).add_index(name, lambda change: [str(change.body["spec"][field])])
+
+    informer = cache.informer(WIDGETS)
+    await informer.wait_synced()
+    add("size", "size")
+    add("size", "size")
+    assert informer.keys_by_index("size", "1") == [A]
+    with pytest.raises(ValueError, match="another function"):
+        add("size", "colour")
+
+
+async def test_projections_of_one_name_that_keep_other_fields_have_informers_of_their_own(
+    server: Server, cache: Cache
+) -> None:
+    class Spec(msgspec.Struct):
+        spec: dict[str, int] = {}
+
+    class Kind(msgspec.Struct):
+        kind: str = ""
+
+    informers = [cache.informer(WIDGETS, projection=Projection.fields("slim", shape)) for shape in (Spec, Kind, Spec)]
+    for informer in informers:
+        await informer.wait_synced()
+    kept = [[obj.raw for obj in informer.list()] for informer in informers]
+    assert kept == [[b'{"spec":{"size":1}}'], [b'{"kind":"Widget"}'], [b'{"spec":{"size":1}}']]
+    assert len(cache.informers()) == 2
+
+
+async def test_a_released_informer_leaves_nothing_behind(server: Server, client: Client) -> None:
+    server.streaming = False
+    async with make_cache(client, ReflectorSettings()) as cache:
+        for number in range(200):
+            resource = Resource("example.com", "v1", f"kind{number}s", f"Kind{number}")
+            server.put(resource, "a")
+            informer = cache.informer(resource)
+            informer.subscribe(lambda _: None)
+            await informer.wait_synced()
+            informer.release()
+        await settle()
+        assert cache.informers() == []
+        assert [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("reflector")] == []
+        assert not cache._no_streaming

@@ -12,7 +12,7 @@ import structlog
 from fivespot.runtime.cache import Informer, InformerStatus, ReflectorSettings
 from fivespot.runtime.client import Request, Response
 from fivespot.runtime.errors import BrokenStreamError, ConnectError, TransportError
-from fivespot.runtime.objects import FULL, METADATA, Key
+from fivespot.runtime.objects import FULL, METADATA, Key, Resource, merge_patch
 
 from .fakes import (
     PAGED,
@@ -414,6 +414,95 @@ async def test_a_watch_outlives_a_day_of_hourly_events(server: Server) -> None:
         await settle()
         assert len(seen.told) == 25
         assert server.sorts() == ["list", "watch"]
+
+
+OTHERS = Resource("example.com", "v1", "others", "Other")
+
+
+def restore(server: Server, *, revision: int, **sizes: int) -> None:
+    """Put an earlier state in place, as a restore of etcd from a backup does: watches stay open and are silent."""
+    server.history.clear()
+    for stored in server.objects.values():
+        stored.clear()
+    server.revision = revision
+    for name, size in sizes.items():
+        server.put(WIDGETS, name, spec={"size": size})
+    server.put(OTHERS, "other")
+    server.lose()
+
+
+@pytest.mark.parametrize("revision", [2, 900])
+@pytest.mark.parametrize("write", ["create", "patch"])
+async def test_an_own_write_with_an_older_version_reveals_a_restore_at_once(
+    server: Server, write: str, revision: int
+) -> None:
+    server.revision = 1000
+    server.put(WIDGETS, "a", spec={"size": 5})
+    server.put(WIDGETS, "later")
+    server.put(OTHERS, "lost")
+    client = make_client(server)
+    async with make_cache(client) as cache:
+        informer, others = cache.informer(WIDGETS), cache.informer(OTHERS)
+        await watching(informer)
+        await watching(others)
+        restore(server, revision=revision, a=1)
+        if write == "create":
+            await client.create(WIDGETS, {"kind": "Widget", "metadata": {"name": "new", "namespace": "ns"}})
+        else:
+            await client.patch(WIDGETS, Key("ns", "a"), merge_patch({"status": {}}))
+        await asyncio.sleep(0.1)
+        expected = {"a", "new"} if write == "create" else {"a"}
+        assert {obj.key.name for obj in informer.list()} == expected
+        found = informer.get(Key("ns", "a"))
+        assert found is not None
+        assert found.decode()["spec"] == {"size": 1}
+        assert [obj.key.name for obj in others.list()] == ["other"], "every informer of the server is concerned"
+        assert (informer.status.relists, others.status.relists) == (2, 2)
+        assert informer.status.version == server.revision
+        # It follows the new history, and no later write is taken for another restore.
+        await client.patch(WIDGETS, Key("ns", "a"), merge_patch({"status": {"x": 1}}))
+        server.put(WIDGETS, "a", spec={"size": 7})
+        await settle()
+        assert informer.status.relists == 2
+        found = informer.get(Key("ns", "a"))
+        assert found is not None
+        assert found.decode()["spec"] == {"size": 7}
+
+
+async def test_a_list_after_a_restore_keeps_nothing_of_the_lost_history(server: Server) -> None:
+    """The server has passed the version known here by the time it is listed, so versions alone show nothing."""
+    server.revision = 1000
+    server.put(WIDGETS, "a", spec={"size": 5})
+    client = make_client(server)
+    async with make_cache(client) as cache:
+        informer = cache.informer(WIDGETS)
+        await watching(informer)
+        restore(server, revision=2, a=1)
+        await client.patch(WIDGETS, Key("ns", "a"), merge_patch({"status": {}}))
+        server.revision = 2000
+        await asyncio.sleep(0.1)
+        found = informer.get(Key("ns", "a"))
+        assert found is not None
+        assert found.decode()["spec"] == {"size": 1}
+
+
+async def test_an_answer_that_comes_late_is_no_restore(server: Server) -> None:
+    client = make_client(server)
+    async with make_cache(client) as cache:
+        informer = cache.informer(WIDGETS)
+        await watching(informer)
+
+        def overtaken(request: Request) -> Response | None:
+            if request.method != "PATCH":
+                return None
+            body = server.put(WIDGETS, "a", spec={"size": 2})
+            server.put(WIDGETS, "a", spec={"size": 3})
+            return Response(200, {}, encode(body))
+
+        server.faults.append(overtaken)
+        await client.patch(WIDGETS, Key("ns", "a"), merge_patch({"spec": {"size": 2}}))
+        await asyncio.sleep(1)
+        assert informer.status.relists == 1
 
 
 async def test_a_silent_restored_server_is_listed_after_a_few_silent_watches(server: Server) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fivespot.runtime.cache.store import Store, Swap
-from fivespot.runtime.objects import Change, ChangeType, Key, Object, decode_head
+from fivespot.runtime.objects import Change, ChangeType, Key, Object, Write, decode_head
 
 from .fakes import Recorder
 
@@ -204,6 +204,43 @@ def test_an_own_write_that_leaves_the_selector_removes_the_object(f: Fixture) ->
     assert f.event(obj("a", 12)) == [], "the watch is behind our write"
     assert f.tell(f.store.remove(obj("a", 15))) == []
     assert f.event(obj("a", 16)) == ["ADDED a"]
+
+
+@pytest.mark.parametrize(
+    ("write", "writer"),
+    [
+        (Write("me", demanded=5), "me"),
+        (Write("", demanded=5), ""),
+        (Write("me"), ""),
+        (Write("me", demanded=6), ""),
+        (Write("me", demanded=0), ""),
+    ],
+)
+def test_a_write_bears_its_writer_only_if_nothing_else_can_hide_in_its_answer(
+    f: Fixture, write: Write, writer: str
+) -> None:
+    """Version 6 may have been somebody else's: a write that did not demand version 5 brings both."""
+    (change,) = f.store.wrote(obj("a", 7), write)
+    assert (change.own, change.writer) == (True, writer)
+
+
+def test_creations_and_deletions_bear_their_writer(f: Fixture) -> None:
+    (created,) = f.store.wrote(obj("b", 11, "u2"), Write("me", demanded=0))
+    (emptied,) = f.store.wrote(obj("b", 12, "u2"), Write("me", demanded=11), selected=False)
+    (removed,) = f.store.removed(key("a"), "u1", Write("me", demanded=5))
+    assert [change.writer for change in (created, emptied, removed)] == ["me"] * 3
+    assert [change.type for change in (created, emptied, removed)] == [
+        ChangeType.ADDED,
+        ChangeType.DELETED,
+        ChangeType.DELETED,
+    ]
+
+
+def test_the_watch_has_no_writer(f: Fixture) -> None:
+    admitted = f.store.admit(obj("a", 11).head)
+    assert admitted
+    (change,) = f.store.put(admitted, obj("a", 11))
+    assert (change.own, change.writer) == (False, "")
 
 
 def test_a_rewritten_history_is_taken_as_it_is(f: Fixture) -> None:

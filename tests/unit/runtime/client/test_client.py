@@ -10,7 +10,18 @@ from structlog.testing import capture_logs
 
 from fivespot.runtime import errors
 from fivespot.runtime.client import Client, Propagation, Repeat, RetryPolicy, WatchEnd, WatchEnded, WriteResult
-from fivespot.runtime.objects import Key, Object, Resource, Selector, Write, json_patch, merge_patch
+from fivespot.runtime.objects import (
+    Key,
+    Object,
+    Patch,
+    Resource,
+    Selector,
+    Write,
+    current_writer,
+    finalizer_patch,
+    json_patch,
+    merge_patch,
+)
 from support.faulty_servers import FakeStream, FakeTransport, FixedRandom, ManualClock, Step, answer, status_body
 
 MACHINES = Resource("cluster.x-k8s.io", "v1beta2", "machines", "Machine")
@@ -604,3 +615,51 @@ async def test_a_warning_of_the_server_is_logged_once() -> None:
         await setup.client.get(MACHINES, WEB)
         await setup.client.get(MACHINES, WEB)
     assert [entry["warning"] for entry in logs] == ['unknown field "spec.foo"']
+
+
+# -- what observers learn of a write ---------------------------------------------------------------------------------
+
+HELD = Object.parse(json.dumps(machine(7)).encode()).head
+
+
+@pytest.mark.parametrize(
+    ("patch", "demanded"),
+    [
+        (merge_patch({"spec": {}}, HELD), 7),
+        (merge_patch({"spec": {}}), None),
+        (merge_patch({"metadata": {"resourceVersion": "6"}}), 6),
+        (finalizer_patch(HELD, "a/b", present=True), 7),
+        (json_patch([{"op": "add", "path": "/metadata/resourceVersion", "value": "7"}]), None),
+        (json_patch([{"op": "test", "path": "/metadata/uid", "value": "u1"}]), None),
+    ],
+)
+async def test_observers_learn_which_version_a_patch_demanded(patch: Patch, demanded: int | None) -> None:
+    setup = Setup(answer(machine(8)))
+    await setup.client.patch(MACHINES, Key("prod", "web"), patch)
+    assert setup.writes.writes == [Write("", demanded)]
+
+
+async def test_observers_learn_who_wrote_and_which_version_other_verbs_demanded() -> None:
+    setup = Setup(*[answer(machine(8)) for _ in range(5)], answer(status_body(200, "")))
+    token = current_writer.set("me")
+    try:
+        await setup.client.create(MACHINES, machine(0))
+        await setup.client.replace(MACHINES, machine(7))
+        await setup.client.replace(MACHINES, {"metadata": {"name": "web", "namespace": "prod"}})
+        await setup.client.apply(MACHINES, Key("prod", "web"), {"metadata": {}})
+        await setup.client.patch_status(MACHINES, HELD, {"a": 1})
+        await setup.client.delete(MACHINES, Key("prod", "web"), uid="u1", version=9)
+    finally:
+        current_writer.reset(token)
+    assert [write.demanded for write in setup.writes.writes] == [0, 7, None, None, 7, 9]
+    assert {write.writer for write in setup.writes.writes} == {"me"}
+
+
+@pytest.mark.parametrize(("known", "rewound"), [(0, False), (7, False), (8, False), (9, True)])
+async def test_an_answer_below_a_version_known_before_the_write_reveals_a_rewind(known: int, rewound: bool) -> None:
+    setup = Setup(answer(machine(8)), answer(machine(8)))
+    setup.writes.known = known
+    await setup.client.patch(MACHINES, Key("prod", "web"), merge_patch({}), dry_run=True)
+    assert setup.writes.told == []
+    await setup.client.patch(MACHINES, Key("prod", "web"), merge_patch({}))
+    assert (("rewound", 8) in setup.writes.told) is rewound

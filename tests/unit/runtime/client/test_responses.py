@@ -17,10 +17,14 @@ from fivespot.runtime.client.responses import (
     decode_page,
     decode_status,
     failure,
+    is_kind,
+    is_removed,
     one_line,
     parse_retry_after,
     warning_texts,
 )
+from fivespot.runtime.errors import ProtocolError
+from fivespot.runtime.objects import Object, Resource
 from support.faulty_servers import status_body
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -207,3 +211,85 @@ def test_one_line_is_bounded_and_flat(text: str, limit: int) -> None:
     flat = one_line(text, limit)
     assert len(flat) <= limit
     assert len(flat.splitlines()) <= 1
+
+
+DEEP = b"[" * 20_000 + b"]" * 20_000
+GOOD = b'{"metadata":{"name":"good","uid":"u","resourceVersion":"7"}}'
+
+
+@pytest.mark.parametrize(
+    "bad", [b'{"spec":%b}' % DEEP, b'{"spec":nul}', b'{"metadata":{"generation":%b}}' % (b"1" * 5_000), b"3"]
+)
+@pytest.mark.parametrize(
+    "form",
+    [
+        b'{"metadata":{"resourceVersion":"9","continue":"t"},"items":[%b]}',
+        b'{"items" : [%b ],"metadata":{"resourceVersion":"9","continue":"t"}}\n',
+    ],
+)
+def test_one_item_that_cannot_be_decoded_hides_no_other(form: bytes, bad: bytes) -> None:
+    page = decode_page(form % b", ".join([GOOD, bad, GOOD]), "list x")
+    assert [bytes(item) for item in page.items] == [GOOD, bad, GOOD]
+    assert (page.version, page.continue_token) == ("9", "t")
+
+
+@pytest.mark.parametrize("body", [DEEP, b'{"metadata":%b,"items":[]}' % DEEP, b'{"metadata":{},"items":%b' % DEEP])
+def test_a_deep_answer_that_is_no_list_is_a_protocol_error(body: bytes) -> None:
+    with pytest.raises(ProtocolError, match="list x"):
+        decode_page(body, "list x")
+
+
+LONG_INTEGER = b"1" * 5_000
+
+
+@pytest.mark.parametrize(
+    "body", [DEEP, b'{"kind":"Status","code":%b}' % LONG_INTEGER, b'{"kind":"Status","details":%b}' % DEEP]
+)
+def test_what_cannot_be_decoded_is_no_status_and_still_a_typed_error(body: bytes) -> None:
+    assert decode_status(body) is None
+    assert failure(500, {}, body, "get x", NOW).status == 500
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        DEEP,
+        b'{"metadata":%b}' % DEEP,
+        b'{"metadata":{"name":"x","uid":"u","resourceVersion":"%b"}}' % LONG_INTEGER,
+    ],
+)
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_deep_answer_that_is_no_object_is_a_protocol_error(body: bytes, dry_run: bool) -> None:
+    with pytest.raises(ProtocolError, match="get x"):
+        decode_object(body, "get x", dry_run=dry_run)
+
+
+NAMESPACE = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "spec", "removed"),
+    [
+        ("v1", "Namespace", {"finalizers": ["kubernetes"]}, False),
+        ("v1", "Namespace", {"finalizers": []}, True),
+        ("v1", "Namespace", {"finalizers": None}, True),
+        ("v1", "Namespace", {}, True),
+        ("v1", "ConfigMap", {"finalizers": ["x"]}, True),
+        ("example.com/v1", "Namespace", {"finalizers": ["x"]}, True),
+    ],
+)
+def test_a_terminating_namespace_exists_while_its_spec_has_finalizers(
+    api_version: str, kind: str, spec: dict[str, object], removed: bool
+) -> None:
+    metadata = {"name": "n", "uid": "u", "resourceVersion": "7", "deletionTimestamp": "2027-01-31T06:00:00Z"}
+    body = {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+    assert is_removed(Object.parse(as_json(body))) is removed
+
+
+def test_a_grace_period_or_a_finalizer_keeps_an_object_that_cannot_be_decoded() -> None:
+    metadata = b'"name":"n","uid":"u","resourceVersion":"7","deletionTimestamp":"2027-01-31T06:00:00Z"'
+    form = b'{"kind":"Pod","metadata":{%b%b},"spec":%b}'
+    assert is_removed(Object.parse(form % (metadata, b"", DEEP)))
+    assert not is_removed(Object.parse(form % (metadata, b',"deletionGracePeriodSeconds":30', DEEP)))
+    assert not is_removed(Object.parse(form % (metadata, b',"finalizers":["a/b"]', DEEP)))
+    assert is_kind(Object.parse(form % (metadata, b"", DEEP)), Resource("", "v1", "pods", "Pod"))

@@ -37,6 +37,19 @@ async def test_events_come_in_order_with_their_objects_untouched() -> None:
     assert json.loads(bytes(events[0].object)) == POD
 
 
+@pytest.mark.parametrize("value", [b"[" * 20_000 + b"]" * 20_000, b"1" * 5_000, b"nul"])
+@pytest.mark.parametrize(
+    "form", [b'{"type":"ADDED","object":{%b,"spec":%b}}', b'{"object":{%b,"spec":%b} , "type": "ADDED"}\n']
+)
+async def test_an_object_that_cannot_be_decoded_is_an_event_as_any_other(form: bytes, value: bytes) -> None:
+    meta = b'"metadata":{"name":"web","namespace":"prod","uid":"u","resourceVersion":"8"}'
+    watch = Watch(FakeStream([form % (meta, value), event("DELETED", POD)]), "watch pods")
+    first = await watch.next()
+    assert (first.type, first.object) == ("ADDED", b'{%b,"spec":%b}' % (meta, value))
+    assert (first.head().name, first.head().version) == ("web", 8)
+    assert (await watch.next()).type == "DELETED"
+
+
 HEADED = {"kind": "Pod", "metadata": {"name": "web", "namespace": "prod", "uid": "u", "resourceVersion": "8"}}
 
 

@@ -22,7 +22,7 @@ from fivespot.runtime.errors import (
     ThrottledError,
     TransportError,
 )
-from fivespot.runtime.objects import Key
+from fivespot.runtime.objects import Change, ChangeType, Key, current_writer
 from fivespot.runtime.reconcile import DONE, Controller, Result, reconcile_id
 from fivespot.runtime.workqueue import Backoff
 
@@ -723,3 +723,53 @@ async def test_a_controller_runs_once_at_a_time() -> None:
 async def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="widgets needs"):
         make(Runs(), **settings)
+
+
+# Initial state, and writes
+
+
+async def test_a_new_object_does_not_wait_behind_the_initial_ones_of_its_namespace() -> None:
+    runs = Runs(Script())
+    controller = make(runs, workers=1)
+    informer = FakeInformer()
+    controller.watches(informer)
+    async with running(controller):
+        for number in range(100):
+            informer.emit(Change(ChangeType.ADDED, make_object(f"old-{number}"), initial=True))
+        informer.emit(Change(ChangeType.ADDED, make_object("new")))
+        informer.emit(Change(ChangeType.MODIFIED, make_object("old-99"), make_object("old-99")))
+        await asyncio.sleep(1)
+    order = [key.name for key in runs.keys]
+    assert set(order[:2]) == {"new", "old-99"}
+    assert order[2:] == [f"old-{number}" for number in range(99)]
+
+
+async def test_the_controllers_own_priority_counts_for_initial_objects_as_well() -> None:
+    runs = Runs(Script())
+    controller = make(runs, workers=1, priority=lambda key: 5 if key.name == "urgent" else 0)
+    informer = FakeInformer()
+    controller.watches(informer)
+    async with running(controller):
+        informer.emit(Change(ChangeType.ADDED, make_object("old"), initial=True))
+        informer.emit(Change(ChangeType.ADDED, make_object("urgent"), initial=True))
+        informer.emit(Change(ChangeType.ADDED, make_object("new")))
+        await asyncio.sleep(1)
+    assert [key.name for key in runs.keys] == ["urgent", "new", "old"]
+
+
+async def test_a_run_bears_the_name_of_its_controller_and_so_does_what_it_starts() -> None:
+    seen: list[str] = []
+
+    async def note(_: Key = A) -> Result:
+        seen.append(current_writer.get())
+        if len(seen) == 1:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(note())
+        return DONE
+
+    controller = make(Runs(note))
+    async with running(controller):
+        controller.enqueue(A)
+        await asyncio.sleep(1)
+    assert seen == ["widgets", "widgets"]
+    assert current_writer.get() == ""
