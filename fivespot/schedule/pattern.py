@@ -1,13 +1,12 @@
-"""The weekly rule with its exceptions, on the wall clock: what is open, before any zone comes into it."""
+"""The weekly rule with its exceptions on the wall clock, before any zone comes into it."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 
 from .grammar import DAY, HOUR
-from .intervals import Interval, merge, subtract
+from .intervals import Interval, merge
 from .rules import SpanWindow, WeeklySchedule, window_length
 from .search import WEEK, Occurrence
 
@@ -36,70 +35,65 @@ def leaves_nothing_out(windows: Iterable[Interval], hours: Sequence[Sequence[Int
 
 
 class Pattern:
-    """The rules of a schedule, arranged by weekday for quick look-up (:class:`~.search.Readings`)."""
+    """The rules of a schedule, arranged by weekday and date (:class:`~.search.Readings`).
+
+    Spans are split at midnight, so that an exception takes its own date's part and nothing else. The parts touch, and
+    windows that touch on paper touch in every zone.
+    """
 
     def __init__(self, schedule: WeeklySchedule) -> None:
-        daily: list[list[tuple[int, int]]] = [[] for _ in range(7)]
-        spans: list[list[tuple[int, int]]] = [[] for _ in range(7)]
+        self._daily: list[list[Interval]] = [[] for _ in range(7)]
+        self._spans: list[list[Interval]] = [[] for _ in range(7)]
+        parts: list[list[Interval]] = [[] for _ in range(7)]
         for window in schedule.windows:
             if isinstance(window, SpanWindow):
-                spans[window.from_day].append((window.from_time, window.from_time + window.length))
+                start, end = window.from_time, window.from_time + window.length
+                self._spans[window.from_day].append((start, end))
+                for passed in range((end - 1) // DAY + 1):
+                    part = max(start - passed * DAY, 0), min(end - passed * DAY, DAY)
+                    parts[(window.from_day + passed) % 7].append(part)
             else:
                 for day in window.days:
-                    daily[day].append((window.start, window.start + window.length))
-        self._daily = daily
-        self._spans = spans
+                    self._daily[day].append((window.start, window.start + window.length))
+        self._windows = [merge((*daily, *spans)) for daily, spans in zip(self._daily, parts, strict=True)]
         self._hours: list[list[Interval]] = [[] for _ in range(7)]
         if schedule.hours:
             open_hours = merge((hour * HOUR, (hour + 1) * HOUR) for hour in schedule.hours.hours)
             for day in schedule.hours.days:
                 self._hours[day] = open_hours
-        self._exceptions = {
+        self._written = {
             day_of(exception.date): [(start, start + window_length(start, end)) for start, end in exception.windows]
             for exception in schedule.exceptions
         }
+        self._exceptions = {day: merge(windows) for day, windows in self._written.items()}
         self.exception_days = sorted(self._exceptions)
-        weekly = [*self._daily, *self._spans]
-        ends = [end for day in [*weekly, *self._exceptions.values()] for _, end in day]
+        ends = [end for windows in (*self._windows, *self._exceptions.values()) for _, end in windows]
         self.reach = (max(ends, default=0) + DAY - 1) // DAY
         self.has_windows = bool(ends)
         self.has_hours = any(self._hours)
-        self.has_rule = self.has_hours or any(weekly)
+        self.has_rule = self.has_hours or any(self._windows)
 
     @property
     def covers_every_week(self) -> bool:
-        return leaves_nothing_out(
-            (
-                (day * DAY + start, day * DAY + end)
-                for rules in (self._daily, self._spans)
-                for day, opens in enumerate(rules)
-                for start, end in opens
-            ),
-            self._hours,
-        )
+        windows = ((day * DAY + start, day * DAY + end) for day in range(7) for start, end in self._windows[day])
+        return leaves_nothing_out(windows, self._hours)
 
-    def hours(self, day: int) -> list[Interval]:
-        return [] if day in self._exceptions else self._hours[weekday_of(day)]
+    def hours(self, day: int) -> Sequence[Interval]:
+        return () if day in self._exceptions else self._hours[weekday_of(day)]
 
-    def windows(self, first: int, last: int) -> Iterator[Interval]:
-        for day, start, end, is_span in self._written(first - self.reach, last):
-            if not is_span or not self.exception_days:
-                yield day * DAY + start, day * DAY + end
-                continue
-            low = bisect_left(self.exception_days, day)
-            high = bisect_right(self.exception_days, day + (end - 1) // DAY)
-            cuts = [(cut * DAY, (cut + 1) * DAY) for cut in self.exception_days[low:high]]
-            yield from subtract((day * DAY + start, day * DAY + end), cuts)
+    def windows(self, day: int) -> Sequence[Interval]:
+        found = self._exceptions.get(day)
+        return self._windows[weekday_of(day)] if found is None else found
+
+    def weekly_hours(self, weekday: int) -> Sequence[Interval]:
+        return self._hours[weekday]
+
+    def weekly_windows(self, weekday: int) -> Sequence[Interval]:
+        return self._windows[weekday]
 
     def occurrences(self, first: int, last: int) -> Iterator[Occurrence]:
-        for day, start, end, is_span in self._written(first, last):
-            if not (is_span and day in self._exceptions):
-                yield Occurrence(day * DAY + start, day * DAY + end)
-
-    def _written(self, first: int, last: int) -> Iterator[tuple[int, int, int, bool]]:
         for day in range(first, last + 1):
-            weekday = weekday_of(day)
-            for start, end in self._exceptions.get(day, self._daily[weekday]):
-                yield day, start, end, False
-            for start, end in self._spans[weekday]:
-                yield day, start, end, True
+            written = self._written.get(day)
+            windows = written if written is not None else (*self._daily[weekday_of(day)], *self._spans[weekday_of(day)])
+            for start, end in windows:
+                yield Occurrence(day * DAY + start, day * DAY + end)

@@ -37,7 +37,7 @@ class Pause(ApiModel):
     """Local time of day "HH:MM" at which it ends."""
 
 
-Pauses = Annotated[list[Pause], Field(max_length=16)]
+Pauses = Annotated[list[Pause], Field(max_length=4)]
 
 _HAS_LENGTH: Final = Cel(
     "!has(self.open) || !has(self.close) || self.open != self.close",

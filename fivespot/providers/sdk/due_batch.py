@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import heapq
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Final
 
 from fivespot.runtime.clock import Clock
 from fivespot.runtime.objects import Key
 
 __all__ = ["DueBatch"]
-
-SLICE: Final = 0.05
-"""Seconds of decisions after which other tasks get a turn."""
 
 
 class DueBatch:
@@ -24,11 +19,15 @@ class DueBatch:
     that change at it, and their own runs, which follow, use that decision.
 
     :param decide: decides for one schedule at an instant, and keeps the decision for its run.
+    :param spend: waits for a turn of the loop in which there is room for that decision.
     """
 
-    def __init__(self, clock: Clock, decide: Callable[[Key, datetime], None]) -> None:
+    def __init__(
+        self, clock: Clock, decide: Callable[[Key, datetime], None], spend: Callable[[Key], Awaitable[None]]
+    ) -> None:
         self._clock = clock
         self._decide = decide
+        self._spend = spend
         self._queue: list[tuple[datetime, Key]] = []
         self._due: dict[Key, datetime] = {}
 
@@ -48,16 +47,13 @@ class DueBatch:
 
     async def decide_due(self, now: datetime) -> None:
         """Decide for all that are due; returns quickly for all runs but the first after an instant."""
-        begun = self._clock.monotonic()
         while self._queue and self._queue[0][0] <= now:
             instant, key = heapq.heappop(self._queue)
             if self._due.get(key) != instant:
                 continue
             del self._due[key]
-            self._decide(key, now)
-            if self._clock.monotonic() - begun > SLICE:
-                await asyncio.sleep(0)
-                begun, now = self._clock.monotonic(), self._clock.now()
+            await self._spend(key)
+            self._decide(key, max(now, self._clock.now()))
 
     def forget(self, key: Key) -> None:
         """Drop a schedule that is gone."""

@@ -42,6 +42,7 @@ class Decision:
 class ObjectState:
     """One object.
 
+    :ivar size: bytes of the object, the measure of what its evaluation costs.
     :ivar decision: the last decision of a pure provider.
     :ivar last_verdict: what the provider last decided, and since when; None before its first decision.
     :ivar failing: the reason for which decisions fail, and since when on the monotonic clock; None while they do not.
@@ -52,6 +53,7 @@ class ObjectState:
     """
 
     prepared: PreparedSpec
+    size: int = 0
     decision: Decision | None = None
     last_verdict: tuple[bool, datetime] | None = None
     failing: tuple[tuple[str, str], float] | None = None

@@ -28,6 +28,7 @@ from .overrides import OverrideOutcome, apply_overrides
 from .status import broken_status, decided_status, only_messages_differ, stored_active, stored_overridden, stored_since
 from .status_writer import StatusWriter
 from .verdict import EventNote, Verdict
+from .work_budget import WorkBudget
 
 __all__ = ["ProviderReconciler"]
 
@@ -82,7 +83,8 @@ class ProviderReconciler(Generic[Spec]):
         self._states: dict[Key, ObjectState] = {}
         # Decisions that wait for answers or read other objects cannot be made in a batch.
         pure = not (provider.asynchronous or provider.takes_context)
-        self._due = DueBatch(context.clock, self._decide_due) if pure else None
+        self._due = DueBatch(context.clock, self._decide_due, self._spend) if pure else None
+        self._budget = WorkBudget()
         labels = ("namespace", "name")
         self._active = context.metrics.gauge(
             f"{provider.metrics}_active", f"Whether a {provider.kind} is active.", labels, leader_only=True
@@ -98,7 +100,7 @@ class ProviderReconciler(Generic[Spec]):
             return DONE
         body = obj.decode_as(_body)
         status = body.status or {}
-        state = self._state_of(key, obj, body.spec)
+        state = await self._state_of(key, obj, body.spec)
         now = self._clock.now()
         prepared = state.prepared
         if prepared.failure is not None:
@@ -131,16 +133,25 @@ class ProviderReconciler(Generic[Spec]):
 
     # One run -----------------------------------------------------------------------------------------------------
 
-    def _state_of(self, key: Key, obj: Object, spec: msgspec.Raw) -> ObjectState:
+    async def _state_of(self, key: Key, obj: Object, spec: msgspec.Raw) -> ObjectState:
         found = self._states.get(key)
         head = obj.head
+        if found is not None and (found.prepared.uid, found.prepared.generation) == (head.uid, head.generation):
+            return found
+        await self._budget.spend(len(obj.raw))
+        prepared = self._decider.prepare(head.uid, head.generation, _spec(spec))
         if found is None or found.prepared.uid != head.uid:
-            found = self._states[key] = ObjectState(self._decider.prepare(head.uid, head.generation, _spec(spec)))
-        elif found.prepared.generation != head.generation:
+            found = self._states[key] = ObjectState(prepared, len(obj.raw))
+        else:
             # Failures of an earlier spec say nothing about this one.
-            found.prepared = self._decider.prepare(head.uid, head.generation, _spec(spec))
+            found.prepared, found.size = prepared, len(obj.raw)
             found.failures, found.failing = 0, None
         return found
+
+    async def _spend(self, key: Key) -> None:
+        """Wait for a turn of the loop in which there is room for a decision."""
+        state = self._states.get(key)
+        await self._budget.spend(state.size if state is not None else 0)
 
     async def _base(
         self, key: Key, state: ObjectState, status: Mapping[str, Any], now: datetime
@@ -153,6 +164,8 @@ class ProviderReconciler(Generic[Spec]):
                 state.decided(decision.verdict.active, decision.at)
                 # Overrides start and end in between, and are evaluated now.
                 return decision.verdict, now if state.prepared.overrides else decision.at
+        await self._spend(key)
+        now = self._clock.now()
         context = self._context(key, state, status)
         found = await self._decider.decide(state.prepared, now, context)
         if self._dependencies is not None:

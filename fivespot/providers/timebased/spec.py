@@ -70,7 +70,7 @@ class Window(ApiModel):
         _HAS_LENGTH,
     )
 
-    days: Annotated[list[DayExpression], Field(min_length=1, max_length=16)] | None = None
+    days: Annotated[list[DayExpression], Field(min_length=1, max_length=7)] | None = None
     """Days that the window starts on, such as mon-fri."""
     start: StartTime | None = None
     """Local time of day "HH:MM" at which the window opens."""
@@ -100,7 +100,7 @@ class DateExceptionSpec(ApiModel):
 
     date: LocalDate
     """The local date YYYY-MM-DD."""
-    windows: Annotated[list[DayWindow], Field(max_length=16)] | None = None
+    windows: Annotated[list[DayWindow], Field(max_length=4)] | None = None
     """What starts on that date instead; empty or absent: nothing. A night begun the day before still ends as
     written."""
 
@@ -134,9 +134,9 @@ class TimeBasedSpotScheduleSpec(ApiModel):
     """IANA name of the time zone, such as Europe/Berlin."""
     enabled: bool = True
     """False: never active."""
-    windows: Annotated[list[Window], Field(max_length=64)] | None = None
+    windows: Annotated[list[Window], Field(max_length=32)] | None = None
     """Windows to the minute, in addition to the weekly hours. Windows that touch or overlap are one."""
-    exceptions: Annotated[list[DateExceptionSpec], Field(max_length=1000), list_map("date")] | None = None
+    exceptions: Annotated[list[DateExceptionSpec], Field(max_length=366), list_map("date")] | None = None
     """Local dates on which nothing starts, or something else does."""
     valid_from: Instant | None = None
     """Not active before this instant, such as 2027-01-01T00:00:00Z."""

@@ -1,8 +1,8 @@
-"""The calendar of a market on the wall clock: what is open, before any zone comes into it."""
+"""The calendar of a market on the wall clock, before any zone comes into it, and its evaluation in a zone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 
 from fivespot.schedule.evaluate import Cause, Evaluation, SkippedWindow, changes_between, skipped_windows
@@ -16,10 +16,10 @@ from .rules import MarketCalendar
 
 
 class MarketPattern:
-    """A calendar arranged by weekday and date for quick look-up (:class:`~fivespot.schedule.search.Readings`)."""
+    """A calendar arranged by weekday and date (:class:`~fivespot.schedule.search.Readings`)."""
 
     def __init__(self, calendar: MarketCalendar) -> None:
-        self._weekly: list[list[Interval]] = [[] for _ in range(7)]
+        self._sessions: list[list[Interval]] = [[] for _ in range(7)]
         hours: list[list[Interval]] = [[] for _ in range(7)]
         for session in calendar.sessions:
             if isinstance(session, HourRule):
@@ -27,7 +27,17 @@ class MarketPattern:
                     hours[day] += [(hour * HOUR, (hour + 1) * HOUR) for hour in session.hours]
             else:
                 for day in session.days:
-                    self._weekly[day] += session.hours.pieces(calendar.breaks)
+                    self._sessions[day] += session.hours.pieces(calendar.breaks)
+        # What is left of a session after a break may begin on the day after it opened.
+        self._weekly = [
+            merge(
+                (start - after * DAY, end - after * DAY)
+                for after in (0, 1)
+                for start, end in self._sessions[day - after]
+                if start // DAY == after
+            )
+            for day in range(7)
+        ]
         self._hours = [merge(day) for day in hours]
         self._special: dict[int, list[Interval]] = {}
         for special in calendar.special_sessions:
@@ -39,6 +49,21 @@ class MarketPattern:
         self.has_windows = bool(ends)
         self.has_hours = any(self._hours)
         self.has_rule = self.has_hours or any(self._weekly)
+        # What opens on dates that exceptions touch: their own, and those whose sessions run into them.
+        opened = [merge(day) for day in self._sessions]
+        touched = {day for exception in self.exception_days for day in range(exception - self.reach, exception + 2)}
+        found: dict[int, list[Interval]] = {day: [] for day in touched}
+        for day in touched:
+            for start, end in (*self._special.get(day, ()), *self._left(day, opened[weekday_of(day)])):
+                # A session that an exception cuts at midnight goes on on the day after it.
+                after = start // DAY
+                if day + after in found:
+                    found[day + after].append((start - after * DAY, end - after * DAY))
+        self._exceptions = {
+            day: merge(found[day])
+            for exception in self.exception_days
+            for day in range(exception - self.reach + 1, exception + 2)
+        }
 
     @property
     def covers_every_week(self) -> bool:
@@ -47,32 +72,35 @@ class MarketPattern:
         )
         return leaves_nothing_out(windows, self._hours)
 
-    def hours(self, day: int) -> list[Interval]:
+    def hours(self, day: int) -> Sequence[Interval]:
         usual = self._hours[weekday_of(day)]
         cuts = self._cuts.get(day)
         return [piece for interval in usual for piece in subtract(interval, cuts)] if cuts else usual
 
-    def windows(self, first: int, last: int) -> Iterator[Interval]:
-        for day in range(first - self.reach, last + 1):
-            yield from self._on(day)
+    def windows(self, day: int) -> Sequence[Interval]:
+        found = self._exceptions.get(day)
+        return self._weekly[weekday_of(day)] if found is None else found
+
+    def weekly_hours(self, weekday: int) -> Sequence[Interval]:
+        return self._hours[weekday]
+
+    def weekly_windows(self, weekday: int) -> Sequence[Interval]:
+        return self._weekly[weekday]
 
     def occurrences(self, first: int, last: int) -> Iterator[Occurrence]:
         for day in range(first, last + 1):
-            for start, end in self._on(day):
-                yield Occurrence(start, end)
+            for start, end in (*self._special.get(day, ()), *self._left(day, self._sessions[weekday_of(day)])):
+                yield Occurrence(day * DAY + start, day * DAY + end)
 
-    def _on(self, day: int) -> Iterator[Interval]:
-        """Return the sessions that open on a date, as readings."""
-        midnight = day * DAY
-        for start, end in self._special.get(day, ()):
-            yield midnight + start, midnight + end
-        for start, end in self._weekly[weekday_of(day)]:
+    def _left(self, day: int, sessions: Iterable[Interval]) -> Iterator[Interval]:
+        """What exceptions leave of weekly sessions that open on a date, as seconds from its midnight."""
+        for start, end in sessions:
             cuts = [
-                (touched * DAY + a, touched * DAY + b)
-                for touched in range(day, day + (end - 1) // DAY + 1)
-                for a, b in self._cuts.get(touched, ())
+                (after * DAY + a, after * DAY + b)
+                for after in range((end - 1) // DAY + 1)
+                for a, b in self._cuts.get(day + after, ())
             ]
-            yield from subtract((midnight + start, midnight + end), cuts)
+            yield from subtract((start, end), cuts)
 
 
 def _cuts(calendar: MarketCalendar) -> dict[int, list[Interval]]:

@@ -14,9 +14,13 @@ NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
 
 
+async def free(key: Key) -> None:
+    """Room for a decision, at once."""
+
+
 @pytest.mark.looptime
 async def test_what_is_no_longer_expected_does_not_pile_up() -> None:
-    batch = DueBatch(LoopClock(NOON), lambda key, at: None)
+    batch = DueBatch(LoopClock(NOON), lambda key, at: None, free)
     for number in range(10_000):
         batch.add(Key("ns", "one"), NOON + timedelta(seconds=number))
     assert len(batch._queue) < 100
@@ -25,7 +29,7 @@ async def test_what_is_no_longer_expected_does_not_pile_up() -> None:
 @pytest.mark.looptime
 async def test_all_that_are_due_are_decided_at_the_first_look_and_once() -> None:
     asked: list[tuple[str, datetime]] = []
-    batch = DueBatch(LoopClock(NOON), lambda key, at: asked.append((key.name, at)))
+    batch = DueBatch(LoopClock(NOON), lambda key, at: asked.append((key.name, at)), free)
     keys = [Key("ns", f"k{number}") for number in range(6)]
     for number, key in enumerate(keys):
         batch.add(key, NOON + number * MINUTE)

@@ -577,3 +577,34 @@ async def test_an_object_that_is_gone_or_going_is_left_alone(stage: Stage) -> No
         stage.delete(BELLS, "noon")
         await asyncio.sleep(1)
         assert Key("ns", "noon") not in stage.objects[BELLS.collection_path()]
+
+
+class BulkySpec(ApiModel):
+    """As large as a schedule can be."""
+
+    text: str
+
+
+async def test_edits_of_many_large_objects_leave_the_loop_to_others_after_each_of_them(stage: Stage) -> None:
+    turn, prepared, decided = 0, list[int](), list[int]()
+
+    def prepare_bulky(spec: BulkySpec) -> BulkySpec:
+        prepared.append(turn)
+        return spec
+
+    def decide_bulky(spec: BulkySpec, at: datetime) -> Verdict:
+        decided.append(turn)
+        return Verdict(True)
+
+    bulky = Provider("Bulky", spec=BulkySpec, prepare=prepare_bulky, decide=decide_bulky)
+    async with on_stage(stage, bulky):
+        for number in range(8):
+            stage.apply(bulky.resource, f"b{number}", {"text": "x" * 60_000})
+        while len(decided) < 8:
+            turn += 1
+            assert turn < 5000
+            await asyncio.sleep(0)
+            if turn % 100 == 0:
+                await asyncio.sleep(0.01)
+    assert len(set(prepared)) == len(prepared) == 8
+    assert len(set(decided)) == len(decided) == 8
