@@ -54,7 +54,7 @@ _string = msgspec.json.Decoder(str)
 
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _GARBAGE: Final = "garbage"
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_UNREADABLE: Final = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 def clean(text: str, limit: int) -> str:

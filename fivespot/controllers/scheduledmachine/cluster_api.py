@@ -200,9 +200,9 @@ def read_machine(obj: Object) -> MachineView:
     :raises ProtocolError: it does not have the shape that Cluster API's schema promises.
     """
     try:
-        machine = _machine_decoder.decode(obj.raw)
-    except msgspec.DecodeError as error:
-        raise ProtocolError(f"Machine {obj.key}: {error}") from error
+        machine = obj.decode_as(_machine_decoder)
+    except ProtocolError as error:
+        raise ProtocolError(f"Machine {error}") from error
     spec, status = machine.spec, machine.status
     conditions = _conditions(status)
     ready = conditions.get("Ready", _Condition())

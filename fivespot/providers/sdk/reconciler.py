@@ -13,8 +13,9 @@ import structlog
 from pydantic import BaseModel
 
 from fivespot.runtime.cache import Informer
+from fivespot.runtime.errors import ProtocolError
 from fivespot.runtime.manager import ManagerContext
-from fivespot.runtime.objects import Change, Key, Object, merge_diff
+from fivespot.runtime.objects import Change, Key, Object, decode, merge_diff
 from fivespot.runtime.reconcile import DONE, Result
 from fivespot.runtime.workqueue import Backoff
 
@@ -362,8 +363,8 @@ _NO_CONTEXT: Final = Context("", "")
 
 def _spec(raw: msgspec.Raw) -> Mapping[str, Any]:
     try:
-        return _mapping.decode(raw)
-    except msgspec.DecodeError:
+        return decode(_mapping, raw)
+    except ProtocolError:
         # A spec that is no object has no fields; the model says which ones are missing.
         return {}
 

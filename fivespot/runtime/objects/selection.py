@@ -13,7 +13,7 @@ import msgspec
 from fivespot.runtime.errors import ProtocolError
 
 from .callables import same_function
-from .wire import UNDECODABLE, WireMeta, decode, decode_meta, encode_exact, members, reason_of
+from .wire import UNDECODABLE, WireMeta, decode, decode_meta, encode_exact, join_members, members, reason_of
 
 __all__ = [
     "EVERYTHING",
@@ -232,12 +232,7 @@ class _Fields:
         object.__setattr__(self, "decoder", msgspec.json.Decoder(self.shape))
 
     def __call__(self, raw: bytes | msgspec.Raw) -> bytes:
-        try:
-            return encode_exact(self.decoder.decode(raw))
-        except UNDECODABLE:
-            # The reason may lie in a member that is not kept.
-            kept = {name: value for name, value in members(raw).items() if name in self.shape.__struct_encode_fields__}
-            return encode_exact(decode(self.decoder, _joined(kept)))
+        return encode_exact(decode(self.decoder, raw))
 
 
 def _without_managed_fields(whole: bytes, managed: bytes) -> bytes:
@@ -251,11 +246,7 @@ def _without_managed_fields(whole: bytes, managed: bytes) -> bytes:
     top = members(whole)
     metadata = members(top["metadata"])
     del metadata["managedFields"]
-    return _joined({**top, "metadata": _joined(metadata)})
-
-
-def _joined(parts: Mapping[str, bytes]) -> bytes:
-    return b"{" + b",".join(msgspec.json.encode(name) + b":" + value for name, value in parts.items()) + b"}"
+    return join_members({**top, "metadata": join_members(metadata)})
 
 
 _FIELD: Final = b',"managedFields":'

@@ -9,7 +9,7 @@ ValueError, and takes the rest of a list with it. Every decoder of the runtime t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -25,6 +25,7 @@ __all__ = [
     "decode_meta",
     "elements",
     "encode_exact",
+    "join_members",
     "members",
     "parse_version",
     "reason_of",
@@ -41,13 +42,20 @@ _VERSION_DIGITS: Final = 20
 
 
 def decode(decoder: msgspec.json.Decoder[T], raw: Json) -> T:
-    """Decode JSON.
+    """Decode JSON. A Struct is decoded also if a member that it does not have is what cannot be decoded.
 
     :raises ProtocolError: it is no JSON, is nested too deeply, or has another shape than the decoder's type says.
     """
     try:
         return decoder.decode(raw)
     except UNDECODABLE as error:
+        fields: tuple[str, ...] = getattr(decoder.type, "__struct_encode_fields__", ())
+        if fields:
+            try:
+                kept = {name: value for name, value in members(raw).items() if name in fields}
+                return decoder.decode(join_members(kept))
+            except (ProtocolError, *UNDECODABLE):
+                pass  # it lies in a member that was asked for: reported as it was first found
         raise ProtocolError(reason_of(error)) from error
 
 
@@ -202,6 +210,11 @@ def members(raw: Json) -> dict[str, bytes]:
             raise ProtocolError(f"no member value at byte {colon}")
         found[decode(_name_decoder, name[0])] = text[at:end]
     return found
+
+
+def join_members(parts: Mapping[str, bytes]) -> bytes:
+    """Make a JSON object of its members."""
+    return b"{" + b",".join(_encoder.encode(name) + b":" + value for name, value in parts.items()) + b"}"
 
 
 def elements(raw: Json) -> Iterator[bytes]:

@@ -148,7 +148,11 @@ def test_reading_an_object_that_cannot_be_decoded_is_a_protocol_error_that_names
     class Shape(msgspec.Struct):
         spec: dict[str, Any]
 
-    obj = Object.parse(b'{%b,"spec":{"x":%b}}' % (META, value))
+    class Status(msgspec.Struct):
+        status: dict[str, int]
+
+    obj = Object.parse(b'{%b,"spec":{"x":%b},"status":{"a":1}}' % (META, value))
+    assert obj.read(Status).status == {"a": 1}, "what is asked for can be read"
     assert obj.key == ("ns", "n")
     for read in (obj.decode, lambda: obj.read(Shape)):
         with pytest.raises(ProtocolError, match="ns/n: "):
