@@ -6,15 +6,15 @@ A root model with `spec` and `status` becomes a CustomResourceDefinition:
         replicas: Annotated[int, Cel("self % 2 == 1", "replicas must be odd")] = 1
 
     class Widget(BaseModel):
-        "What a widget is, as `kubectl explain widget` shows it."
+        "A widget, as `kubectl explain widget` describes it."
         spec: Spec
 
     crd(group="example.org", kind="Widget", plural="widgets", singular="widget",
         versions=[CrdVersion("v1", Widget)])
 
 Types, bounds, patterns, defaults, enumerations and docstrings (with `use_attribute_docstrings`) are read from the
-model; the annotations here add what pydantic has no word for. Output is deterministic, so a generated file can be
-committed and compared. Not re-exported by `fivespot.runtime`: a manager has no use for it.
+model; the annotations here add what pydantic cannot express. Output is deterministic, so a generated file can be
+committed and compared. Not re-exported by `fivespot.runtime`: a manager does not need it.
 """
 
 from fivespot.runtime._crd.annotations import (

@@ -1,7 +1,7 @@
-"""Field metadata that pydantic has no word for: what `typing.Annotated` carries into a structural schema.
+"""Field annotations (`typing.Annotated`) for the parts of a structural schema that pydantic cannot express.
 
-A rule exists twice by nature: the API server evaluates CEL, and a controller must judge objects that were stored before
-the rule existed. `Cel` therefore keeps the expression and its Python twin side by side, under one message.
+A rule is needed twice: the API server evaluates CEL, and a controller has to validate objects that were stored before
+the rule existed. `Cel` therefore holds the expression and its Python counterpart side by side, with one message.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ Reason = Literal["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired
 class Cel:
     """One entry of `x-kubernetes-validations`.
 
-    `rule` is CEL over `self` (and `oldSelf`: then it judges changes only, unless `optional_old_self`). `message` is
-    what a person reads, in both worlds. `check` is the same rule in Python over the validated value; without it only
-    the API server judges (the right thing for rules about changes). Source: Kubernetes, "Validation rules" of custom
-    resources.
+    `rule` is CEL over `self` (and `oldSelf`: then it applies to changes only, unless `optional_old_self`). `message` is
+    shown by both sides. `check` is the same rule in Python over the validated value; without it only the API server
+    validates, which is right for rules about changes. Source: Kubernetes, "Validation rules" of custom resources.
     """
 
     rule: str
@@ -49,7 +48,7 @@ class Cel:
     optional_old_self: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The entry as the API server reads it."""
+        """Convert to the entry of `x-kubernetes-validations`."""
         entry: dict[str, Any] = {"rule": self.rule, "message": self.message}
         if self.message_expression is not None:
             entry["messageExpression"] = self.message_expression
@@ -62,7 +61,7 @@ class Cel:
         return entry
 
     def judge(self, value: Any) -> Any:
-        """`value` itself. Raises pydantic's custom error of type `RULE_BROKEN` when `check` says no."""
+        """Return `value`, or raise pydantic's custom error of type `RULE_BROKEN` if `check` fails."""
         if self.check is not None and not self.check(value):
             raise PydanticCustomError(RULE_BROKEN, "{message}", {"message": self.message})
         return value
@@ -79,7 +78,7 @@ class Cel:
 
 
 class RuledModel(BaseModel):
-    """A model with rules about the object as a whole, wherever it is used: `RULES = (Cel(...),)`."""
+    """A model with rules about the whole object: `RULES = (Cel(...),)`."""
 
     RULES: ClassVar[tuple[Cel, ...]] = ()
 
@@ -98,10 +97,10 @@ class RuledModel(BaseModel):
 
 
 def matches(pattern: str, message: str) -> Cel:
-    """A pattern whose refusal is a sentence.
+    """A pattern with a message.
 
-    The server's own message for `pattern` is only the expression; as a CEL rule it says what to write instead. Give the
-    string a `max_length` too, or the rule exceeds the server's cost budget. Anchor the pattern at both ends.
+    The server's message for `pattern` is only the expression; a CEL rule can tell the user what to write instead. Give
+    the string a `max_length` too, or the rule exceeds the server's cost budget. Anchor the pattern at both ends.
     """
     if "'" in pattern or not (pattern.startswith("^") and pattern.endswith("$")):
         raise ValueError(f"pattern must be anchored and without single quotes: {pattern}")
@@ -111,7 +110,7 @@ def matches(pattern: str, message: str) -> Cel:
 
 @dataclass(frozen=True, slots=True, eq=False)  # compared by identity: typing hashes what Annotated carries
 class Extra:
-    """Adds schema keys as they are, such as `Extra({"format": "date-time"})`."""
+    """Adds keys to the schema verbatim, such as `Extra({"format": "date-time"})`."""
 
     keys: dict[str, Any]
 
@@ -120,28 +119,28 @@ class Extra:
 
 
 def nullable() -> Extra:
-    """Lets an explicit null be stored. Put it outside the optional: `Annotated[X | None, nullable()]`."""
+    """Allow an explicit null to be stored. Put it outside the optional: `Annotated[X | None, nullable()]`."""
     return Extra({"nullable": True})
 
 
 def preserve_unknown_fields() -> Extra:
-    """Keeps members that the schema does not name."""
+    """Keep members that the schema does not specify."""
     return Extra({PRESERVE: True})
 
 
 def undefaulted() -> Extra:
-    """The model reads absence as its default, but the API server must not write that default into objects."""
+    """Leave the model's default out of the schema, so that the API server does not write it into objects."""
     return Extra({UNDEFAULTED: True})
 
 
 def list_atomic() -> Extra:
-    """The list has one owner: server-side apply replaces it whole."""
+    """Declare a list with one owner: server-side apply replaces the whole list."""
     return Extra({LIST_TYPE: "atomic"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Unique:
-    """A list whose entries are told apart by `keys` (or by their value): refuses duplicates, merges on apply."""
+    """A list whose entries are identified by `keys` (or by value): rejects duplicates and merges on apply."""
 
     keys: tuple[str, ...] = field(default=())
 
@@ -172,12 +171,12 @@ def _member(item: Any, keys: Iterable[str]) -> Iterable[Any]:
 
 
 def list_map(*keys: str) -> _Unique:
-    """A list of objects told apart by these members (serialised names); they must be required or have a default."""
+    """Declare a list of objects identified by these members (serialised names), required or with a default."""
     if not keys:
         raise ValueError("a list of type map needs at least one key")
     return _Unique(keys)
 
 
 def list_set() -> _Unique:
-    """A list of scalars without duplicates."""
+    """Declare a list of scalars without duplicates."""
     return _Unique()

@@ -21,7 +21,7 @@ _LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A printer column. `priority` 0 is always shown, higher ones with `kubectl get -o wide` only."""
+    """A printer column; one with `priority` above 0 is shown by `kubectl get -o wide` only."""
 
     name: str
     type: Literal["boolean", "date", "integer", "number", "string"]
@@ -30,7 +30,7 @@ class Column:
     priority: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """The column as the API server reads it."""
+        """Convert to the entry of `additionalPrinterColumns`."""
         entry: dict[str, Any] = {"name": self.name, "type": self.type, "jsonPath": self.path}
         if self.description:
             entry["description"] = self.description
@@ -43,9 +43,9 @@ class Column:
 class CrdVersion:
     """One version of a kind.
 
-    `model` is the root model; its docstring becomes the kind's description, a `status` field turns the status
-    subresource on, and what it says about `metadata` is ignored (the API server owns that schema). `rules` are judged
-    on the whole object, where CEL can read `self.metadata.name`.
+    `model` is the root model; its docstring becomes the kind's description, a `status` field enables the status
+    subresource, and a `metadata` field is ignored (the API server owns that schema). `rules` apply to the whole object,
+    where CEL can read `self.metadata.name`.
     """
 
     name: str
@@ -68,10 +68,10 @@ def crd(
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The CustomResourceDefinition of a namespaced kind, without conversion.
+    """Generate the CustomResourceDefinition of a namespaced kind, without conversion.
 
-    Raises `SchemaError` when a model cannot be expressed, when a column points at a field that no schema has, or when
-    not exactly one version is stored.
+    Raises `SchemaError` if a model cannot be expressed, if a column points at a missing field, or if not exactly one
+    version is stored.
     """
     if not _LABEL.fullmatch(plural) or not _LABEL.fullmatch(singular):
         raise SchemaError(kind, f"plural {plural!r} and singular {singular!r} must be lower-case DNS labels")
@@ -126,7 +126,7 @@ def _version(version: CrdVersion, columns: Sequence[Column]) -> dict[str, Any]:
 def _root(version: CrdVersion) -> dict[str, Any]:
     schema = structural_schema(version.model)
     if schema.get("type") != "object":
-        raise SchemaError(version.model.__name__, "the root of a kind is an object")
+        raise SchemaError(version.model.__name__, "the root of a kind must be an object")
     schema["properties"] = {
         "apiVersion": {"type": "string", "description": _API_VERSION},
         "kind": {"type": "string", "description": _KIND},
@@ -150,5 +150,5 @@ def _check_column(column: Column, schema: Mapping[str, Any], model: str) -> None
         if step == "metadata" or node.get(PRESERVE):
             return
         if step not in node.get("properties", {}):
-            raise SchemaError(model, f"column {column.name}: {column.path} names no field of the schema")
+            raise SchemaError(model, f"column {column.name}: {column.path} is not a field of the schema")
         node = node["properties"][step]

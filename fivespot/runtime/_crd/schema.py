@@ -1,4 +1,7 @@
-"""Does a default fit the schema it stands in? The API server refuses a CRD whose default does not."""
+"""Structural schemas from pydantic models.
+
+Defaults are checked, because the API server rejects a CRD with an invalid one.
+"""
 
 from __future__ import annotations
 
@@ -19,67 +22,6 @@ from fivespot.runtime._crd.annotations import (
     UNDEFAULTED,
     VALIDATIONS,
 )
-
-_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-}
-
-_SIZES = (
-    ("minLength", "maxLength", str),
-    ("minItems", "maxItems", list),
-    ("minProperties", "maxProperties", dict),
-)
-
-
-def default_problem(value: Any, schema: Mapping[str, Any]) -> str | None:
-    """What is wrong with `value` under `schema`, or None. CEL rules and formats are left to the server."""
-    if value is None:
-        return None if schema.get("nullable") else "null is not allowed"
-    kind = "integer" if schema.get(INT_OR_STRING) and isinstance(value, int) else schema.get("type")
-    if kind is not None:
-        wanted = _PYTHON_TYPES[kind]
-        if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
-            return f"{value!r} is not of type {kind}"
-    if "enum" in schema and value not in schema["enum"]:
-        return f"{value!r} is not one of {schema['enum']}"
-    return _bounds(value, schema) or _inside(value, schema)
-
-
-def _bounds(value: Any, schema: Mapping[str, Any]) -> str | None:
-    for low, high, kind in _SIZES:
-        if isinstance(value, kind) and not schema.get(low, 0) <= len(value) <= schema.get(high, len(value)):
-            return f"its size is outside {low}/{high}"
-    if isinstance(value, str) and "pattern" in schema and not re.search(schema["pattern"], value):
-        return f"{value!r} does not match {schema['pattern']}"
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        least, most = schema.get("minimum"), schema.get("maximum")
-        if least is not None and (value < least or (value == least and schema.get("exclusiveMinimum"))):
-            return f"{value} is below the minimum {least}"
-        if most is not None and (value > most or (value == most and schema.get("exclusiveMaximum"))):
-            return f"{value} is above the maximum {most}"
-    return None
-
-
-def _inside(value: Any, schema: Mapping[str, Any]) -> str | None:
-    if isinstance(value, list):
-        return next(filter(None, (default_problem(item, schema["items"]) for item in value)), None)
-    if not isinstance(value, dict):
-        return None
-    for name in schema.get("required", ()):
-        if name not in value and "default" not in schema["properties"][name]:
-            return f"required member {name!r} is missing"
-    members = schema.get("properties", {})
-    for name, member in value.items():
-        inner = members.get(name, schema.get("additionalProperties"))
-        if inner is not None and (problem := default_problem(member, inner)):
-            return f"{name}: {problem}"
-    return None
-
 
 Schema = dict[str, Any]
 
@@ -136,7 +78,7 @@ _SCALARS = _TYPES - {"object", "array"}
 
 
 class SchemaError(ValueError):
-    """A model that no structural schema can express; the message begins with `Model.field`."""
+    """A model cannot be expressed as a structural schema; the message begins with `Model.field`."""
 
     def __init__(self, where: str, problem: str) -> None:
         super().__init__(f"{where}: {problem}")
@@ -144,10 +86,10 @@ class SchemaError(ValueError):
 
 
 def structural_schema(model: type[BaseModel]) -> Schema:
-    """The model as a structural schema, in the models' own order of fields; the same input gives the same output.
+    """Convert a model to a structural schema, in the order of its fields; the output is deterministic.
 
     Recursion, which a structural schema cannot express, becomes an object that keeps unknown fields. Raises
-    `SchemaError` naming `Model.field` for everything else that has no counterpart.
+    `SchemaError` naming `Model.field` for everything else that has no equivalent.
     """
     name = model.__name__
     try:
@@ -180,7 +122,7 @@ class _Walk:
         self._definitions = definitions
 
     def convert(self, node: Schema, where: str, trail: tuple[str, ...]) -> Schema:
-        """One node. `trail` holds the definitions being expanded, innermost last."""
+        """Convert one node. `trail` holds the definitions being expanded, innermost last."""
         if node.get(_FACTORY) and not node.get(UNDEFAULTED):
             raise SchemaError(where, "default_factory never reaches the schema; use a literal default")
         found = self._shape(node, where, trail)
@@ -190,7 +132,7 @@ class _Walk:
             found["default"] = _without_null(found["default"])
             if found.get(LIST_TYPE) == "set":
                 found["default"] = sorted(found["default"])  # the order of a Python set differs between processes
-            problem = default_problem(found["default"], found)
+            problem = default_error(found["default"], found)
             if problem:
                 raise SchemaError(where, f"default {found['default']!r} does not fit its own schema: {problem}")
         _check_list(found, where)
@@ -209,7 +151,7 @@ class _Walk:
         target = self._definitions[name]
         if name in trail:
             if target.get("type") != "object":
-                raise SchemaError(where, f"{name} contains itself and is no object")
+                raise SchemaError(where, f"{name} contains itself and is not an object")
             return _merge({"type": "object", PRESERVE: True}, node, "$ref")
         inner = name if target.get("type") == "object" else where
         return _merge(self.convert(target, inner, (*trail, name)), node, "$ref")
@@ -253,7 +195,7 @@ class _Walk:
         return found
 
     def _special(self, found: Schema, key: str, value: Any, where: str, trail: tuple[str, ...]) -> None:
-        """The keys that change on the way."""
+        """Convert a key whose form differs between JSON schema and structural schema."""
         match key:
             case "properties":
                 found[key] = {name: self.convert(member, f"{where}.{name}", trail) for name, member in value.items()}
@@ -297,7 +239,7 @@ class _Walk:
 
 
 def _merge(inner: Schema, outer: Schema, drop: str) -> Schema:
-    """`inner` with the keys written beside the reference or union, which win; rules add up."""
+    """Merge `inner` with the keys beside the reference or union, which take precedence; rules are combined."""
     merged = dict(inner)
     for key, value in outer.items():
         if key == VALIDATIONS:
@@ -310,7 +252,7 @@ def _merge(inner: Schema, outer: Schema, drop: str) -> Schema:
 
 
 def _flow(text: str) -> str:
-    """Docstrings are wrapped for the source file; paragraphs stay, line ends inside them go."""
+    """Unwrap a docstring: paragraphs are kept, line breaks inside them removed."""
     return re.sub(r"[ \t]*(?<!\n)\n(?!\n)[ \t]*", " ", text.strip())
 
 
@@ -324,7 +266,7 @@ _TOKEN = re.compile(r"\\.|\(\?[^:]?.|[*+?}]\+|.", re.DOTALL)
 
 
 def _portable(pattern: str, where: str) -> str:
-    """Refuses what Go's RE2 lacks or reads differently from pydantic's engine."""
+    """Return the pattern, or raise if Go's RE2 lacks a construct or reads it differently from pydantic's engine."""
     for token in _TOKEN.findall(pattern):
         if token[0] == "\\" and token[1].isdigit():
             raise SchemaError(where, f"pattern {pattern!r}: RE2 has no back-references")
@@ -348,6 +290,69 @@ def _check_list(found: Schema, where: str) -> None:
         members = items.get("properties", {})
         for key in found.get(LIST_MAP_KEYS, ()):
             if members.get(key, {}).get("type") not in _SCALARS:
-                raise SchemaError(where, f"list map key {key!r} is no scalar member of the items")
+                raise SchemaError(where, f"list map key {key!r} is not a scalar member of the items")
             if key not in items.get("required", ()) and "default" not in members[key]:
                 raise SchemaError(where, f"list map key {key!r} must be required or have a default")
+
+
+# -- defaults --------------------------------------------------------------------------------------------------------
+
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+}
+
+_SIZES = (
+    ("minLength", "maxLength", str),
+    ("minItems", "maxItems", list),
+    ("minProperties", "maxProperties", dict),
+)
+
+
+def default_error(value: Any, schema: Mapping[str, Any]) -> str | None:
+    """Explain why `value` is invalid under `schema`; None if it is valid. CEL rules and formats are not checked."""
+    if value is None:
+        return None if schema.get("nullable") else "null is not allowed"
+    kind = "integer" if schema.get(INT_OR_STRING) and isinstance(value, int) else schema.get("type")
+    if kind is not None:
+        wanted = _PYTHON_TYPES[kind]
+        if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
+            return f"{value!r} is not of type {kind}"
+    if "enum" in schema and value not in schema["enum"]:
+        return f"{value!r} is not one of {schema['enum']}"
+    return _bounds(value, schema) or _inside(value, schema)
+
+
+def _bounds(value: Any, schema: Mapping[str, Any]) -> str | None:
+    for low, high, kind in _SIZES:
+        if isinstance(value, kind) and not schema.get(low, 0) <= len(value) <= schema.get(high, len(value)):
+            return f"its size is outside {low}/{high}"
+    if isinstance(value, str) and "pattern" in schema and not re.search(schema["pattern"], value):
+        return f"{value!r} does not match {schema['pattern']}"
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        least, most = schema.get("minimum"), schema.get("maximum")
+        if least is not None and (value < least or (value == least and schema.get("exclusiveMinimum"))):
+            return f"{value} is below the minimum {least}"
+        if most is not None and (value > most or (value == most and schema.get("exclusiveMaximum"))):
+            return f"{value} is above the maximum {most}"
+    return None
+
+
+def _inside(value: Any, schema: Mapping[str, Any]) -> str | None:
+    if isinstance(value, list):
+        return next(filter(None, (default_error(item, schema["items"]) for item in value)), None)
+    if not isinstance(value, dict):
+        return None
+    for name in schema.get("required", ()):
+        if name not in value and "default" not in schema["properties"][name]:
+            return f"required member {name!r} is missing"
+    members = schema.get("properties", {})
+    for name, member in value.items():
+        inner = members.get(name, schema.get("additionalProperties"))
+        if inner is not None and (problem := default_error(member, inner)):
+            return f"{name}: {problem}"
+    return None

@@ -1,4 +1,4 @@
-"""Talking to an API server: the transport seam, the verbs, watches, discovery, and how to connect.
+"""Client of the Kubernetes API: transport, verbs, watches, discovery, connecting.
 
 What needs aiohttp or kubernetes_asyncio (:class:`HttpTransport`, :func:`connect`) is imported when first used, so that
 a program with another transport pays for neither.

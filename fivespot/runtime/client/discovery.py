@@ -1,4 +1,4 @@
-"""Which resources the server serves. Plurals and scopes are looked up, never guessed."""
+"""Discovery of the resources that the server serves. Plurals and scopes are looked up, never guessed."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["Discovery", "GroupServed"]
 T = TypeVar("T")
 
 _FRESH_SECONDS: Final = 10.0
-"""A kind that is missing from facts of this age is asked for again: long enough that many keys which wait for one
-absent kind cost one look, short enough that a kind installed meanwhile is soon found."""
+"""Age of a cached answer from which a kind that is missing in it is looked up again: many keys that wait for one absent
+kind then cost one request, and a kind that was installed meanwhile is soon found."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupServed:
-    """What the server serves of one group at one moment.
+    """The resources of one API group at one moment.
 
-    :param versions: in the server's order, its preferred one first.
-    :param kinds: per version the resources by kind; subresources are left out.
+    :param versions: in the server's order, the preferred one first.
+    :param kinds: the resources by version and kind, without subresources.
     """
 
     group: str
@@ -36,7 +36,7 @@ class GroupServed:
     kinds: Mapping[str, Mapping[str, Resource]]
 
     def find(self, kind: str, prefer: Sequence[str] = ()) -> Resource | None:
-        """The kind at the first version of ``prefer`` that serves it, else at the first of all."""
+        """Find a kind at the first version of ``prefer`` that has it, else at the first version that does."""
         for version in (*prefer, *self.versions):
             resource = self.kinds.get(version, {}).get(kind)
             if resource is not None:
@@ -75,10 +75,10 @@ class _ResourceList(msgspec.Struct):
 
 
 class Discovery:
-    """Reads and remembers what is served, group by group.
+    """Reads and caches the served resources, group by group.
 
-    Facts are kept until :meth:`invalidate`, which belongs to whoever watches CustomResourceDefinitions. Many tasks
-    that ask for one group at once cost one look.
+    A group is cached until :meth:`invalidate`, to be called by whoever watches CustomResourceDefinitions. Concurrent
+    lookups of a group share one request.
     """
 
     def __init__(self, client: Client) -> None:
@@ -86,9 +86,9 @@ class Discovery:
         self._groups: dict[str, _Entry] = {}
 
     async def resource(self, gk: GroupKind, *, prefer: Sequence[str] = ()) -> Resource:
-        """The served resource of a kind.
+        """Look up the resource of a kind.
 
-        :param prefer: versions to use if they are served, best first; otherwise the server's order decides.
+        :param prefer: versions to use if they are served, best first; by default the server's order decides.
         :raises KindNotServedError: no served version has the kind.
         """
         entry = self._entry(gk.group)
@@ -103,14 +103,14 @@ class Discovery:
         return found
 
     async def group(self, group: str) -> GroupServed:
-        """Everything served of one group ("" for the core group).
+        """Look up all resources of a group ("" for the core group).
 
-        :raises KindNotServedError: nothing of the group is served.
+        :raises KindNotServedError: the group is not served.
         """
         return await self._facts(group, self._entry(group), since=None)
 
     def invalidate(self, group: str | None = None) -> None:
-        """Forget one group, or all. An answer that is under way does not count as fresh."""
+        """Drop one group from the cache, or all. A response under way does not count as fresh."""
         entries = self._groups.values() if group is None else [e for g, e in self._groups.items() if g == group]
         for entry in entries:
             entry.served = None
@@ -120,7 +120,7 @@ class Discovery:
         return self._groups.setdefault(group, _Entry())
 
     async def _facts(self, group: str, entry: _Entry, since: float | None) -> GroupServed:
-        """Remembered facts, read again if there are none or they are not newer than ``since``."""
+        """The cached group, read again if there is none or it is not newer than ``since``."""
         if entry.served is not None and (since is None or entry.read_at > since):
             return entry.served
         async with entry.lock:
@@ -140,7 +140,7 @@ class Discovery:
             else:
                 versions = _decode(await self._client.raw("GET", "/api"), _CoreVersions, "core").versions
         except (NotFoundError, NotServedError) as error:
-            raise KindNotServedError(f"the server serves nothing of the group {group or 'core'}") from error
+            raise KindNotServedError(f"the server does not serve the group {group or 'core'}") from error
         kinds: dict[str, Mapping[str, Resource]] = {}
         for version in versions:
             try:

@@ -1,4 +1,4 @@
-"""Lines out of blocks of bytes, in linear time and of any length."""
+"""Splits blocks of bytes into lines of any length, in linear time."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["LineSplitter", "LineStream"]
 
 
 class LineSplitter:
-    """Takes blocks as they come from the network, gives whole lines without their newline.
+    """Accepts blocks from the network and returns whole lines without their newline.
 
-    Empty lines are dropped. Pieces of an unfinished line are kept apart and joined once, so that a line of many
-    blocks costs what its bytes cost.
+    Empty lines are dropped. Pieces of an unfinished line are kept apart and joined once, so the cost of a line
+    is linear in its length.
     """
 
     __slots__ = ("_lines", "_pieces")
@@ -37,16 +37,16 @@ class LineSplitter:
         self._lines.extend(filter(None, others))
 
     def pop(self) -> bytes:
-        """The next whole line, b"" if there is none yet."""
+        """Remove and return the next whole line; b"" if there is none yet."""
         return self._lines.popleft() if self._lines else b""
 
     @property
     def unfinished(self) -> bool:
-        """Whether bytes came after the last newline."""
+        """Whether there are bytes after the last newline."""
         return any(self._pieces)
 
     def take_rest(self) -> bytes:
-        """Everything not yet given out, the lines with their newlines and the unfinished one; nothing is left."""
+        """Remove and return everything: whole lines with their newlines, and the unfinished one."""
         rest = b"".join(line + b"\n" for line in self._lines) + b"".join(self._pieces)
         self._lines.clear()
         self._pieces = []
@@ -54,13 +54,13 @@ class LineSplitter:
 
 
 class LineStream:
-    """The reading half of a :class:`~fivespot.runtime.client.ByteStream`, for transports that add how blocks come.
+    """The read half of a :class:`~fivespot.runtime.client.ByteStream`; transports implement :meth:`_read`.
 
-    A base and not a part: a watch of a large cluster reads some ten thousand lines a second, and each would pay for
-    the call in between.
+    A base class rather than a component, because a watch of a large cluster reads some ten thousand lines a second,
+    each of which would pay for another call.
 
-    :param server: for errors.
-    :param measured: the length of the answer was announced. Only then can it end properly without a newline.
+    :param server: URL of the server, for errors.
+    :param measured: the response announced its length; only then may it end without a newline.
     """
 
     def __init__(self, server: str, *, measured: bool) -> None:
@@ -82,7 +82,7 @@ class LineStream:
             self._ended = True
             if self._lines.unfinished:
                 if not self._measured:
-                    raise BrokenStreamError(f"{self._server}: the answer ended in the middle of a line")
+                    raise BrokenStreamError(f"{self._server}: the response ended in the middle of a line")
                 return self._lines.take_rest()
 
     async def read_rest(self, limit: int) -> bytes:
@@ -97,5 +97,5 @@ class LineStream:
         return b"".join(blocks)[:limit]
 
     async def _read(self) -> bytes:
-        """The next block as it came; b"" at the end of the answer."""
+        """Read the next block as received; b"" at the end of the response."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Which proxy leads to a server, decided once."""
+"""Selection of the HTTP proxy for a server."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["check_proxy", "proxy_from_environment"]
 
 
 def proxy_from_environment(server: str, environ: Mapping[str, str]) -> str:
-    """The proxy that ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` name for a server, "" for none.
+    """Select the proxy for a server by ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY``; "" for none.
 
-    Read like Go's tools read them, so that it agrees with kubectl: upper case before lower case, networks in CIDR
-    form in ``NO_PROXY``, and never a proxy to the machine itself.
+    The variables are read as Go reads them, and so as kubectl does: upper case takes precedence, ``NO_PROXY`` may
+    contain networks in CIDR notation, and loopback addresses are never proxied.
 
-    :raises ConfigError: the variable holds no usable proxy.
+    :raises ConfigError: the variable's value cannot be used.
     """
     url = urlsplit(server)
     host = (url.hostname or "").lower()
@@ -29,9 +29,9 @@ def proxy_from_environment(server: str, environ: Mapping[str, str]) -> str:
 
 
 def check_proxy(proxy: str, source: str) -> str:
-    """The proxy's URL if it can be used.
+    """Validate the URL of a proxy, and return it.
 
-    :raises ConfigError: it cannot; the text does not repeat it, because it may hold a password.
+    :raises ConfigError: it cannot be used; the message does not repeat it, because it may contain a password.
     """
     try:
         url = urlsplit(proxy)
@@ -41,7 +41,7 @@ def check_proxy(proxy: str, source: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise ConfigError(f"{source}: only an http:// or https:// URL of a proxy can be used")
+        raise ConfigError(f"{source}: the proxy must be an http:// or https:// URL")
     return proxy
 
 

@@ -1,4 +1,4 @@
-"""When a request is sent again, as a pure rule."""
+"""Retry policy of requests, as a pure function."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _TRANSIENT = frozenset({429, 503, 504})
 
 
 class Repeat(enum.Enum):
-    """How freely a request may be sent again.
+    """Conditions under which a request may be repeated.
 
-    ``UNSENT``: only when the bytes never left (POST). ``REFUSED``: also when the server said that it did not act and
-    when to come back (a patch). ``ALWAYS``: whatever happened, because sending it twice ends in the same state (GET,
-    PUT with a resourceVersion, DELETE with a uid, server-side apply).
+    ``UNSENT``: only if no byte was sent (POST). ``REFUSED``: also if the server did not act and said when to retry (a
+    patch). ``ALWAYS``: after any failure, because sending it twice leads to the same state (GET, PUT with a
+    resourceVersion, DELETE with a uid, server-side apply).
     """
 
     UNSENT = "unsent"
@@ -29,13 +29,13 @@ class Repeat(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how soon a failed request is sent again.
+    """Number of attempts of a request, and the delays between them.
 
-    :param attempts: how often a request is sent at most, the first time included.
-    :param base: seconds before the second attempt; doubles from then on.
-    :param cap: longest wait in seconds. A server that asks for more gets its error handed to the caller, whose own
-        back-off does not hold a worker.
-    :param jitter: the share of a wait that is added at random, so that many clients do not come back at once.
+    :param attempts: maximum number of attempts, including the first.
+    :param base: delay before the second attempt in seconds; doubles with each further attempt.
+    :param cap: maximum delay in seconds. If the server asks for more, its error is raised: the caller's own back-off
+        does not block a worker.
+    :param jitter: fraction of a delay that is added at random, so that many clients do not retry at once.
     """
 
     attempts: int = 4
@@ -46,7 +46,7 @@ class RetryPolicy:
     def delay(self, attempt: int, error: FivespotError, rng: Random, repeat: Repeat = Repeat.ALWAYS) -> float | None:
         """Seconds until the next attempt, or None to give up.
 
-        :param attempt: how often the request has been sent, at least 1.
+        :param attempt: number of attempts so far, at least 1.
         """
         if attempt >= self.attempts or not _worth_repeating(attempt, error, repeat):
             return None
@@ -60,7 +60,7 @@ class RetryPolicy:
 
 
 NO_RETRY = RetryPolicy(attempts=1)
-"""For callers with a deadline and a loop of their own, such as a leader election."""
+"""For callers with a deadline and a retry loop of their own, such as leader election."""
 
 
 def _worth_repeating(attempt: int, error: FivespotError, repeat: Repeat) -> bool:
@@ -74,5 +74,5 @@ def _worth_repeating(attempt: int, error: FivespotError, repeat: Repeat) -> bool
         return repeat is Repeat.ALWAYS or error.retry_after is not None
     if not isinstance(error, TransportError) or repeat is not Repeat.ALWAYS:
         return False
-    # A deadline has already cost its full length; one repetition on another connection tells whether it was that one.
+    # A deadline has already cost its full length; one retry on another connection rules out a dead connection.
     return not isinstance(error, DeadlineError) or attempt == 1

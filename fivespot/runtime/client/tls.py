@@ -1,4 +1,4 @@
-"""TLS contexts for a client of an API server, and when a certificate expires."""
+"""TLS contexts for a client of an API server, and the expiry of certificates."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _UTC_TIME = 0x17
 def client_context(
     *, ca: Path | None, certificate: Path | None = None, key: Path | None = None, verify: bool = True
 ) -> ssl.SSLContext:
-    """A context that trusts ``ca`` (None: what the system trusts) and shows a client certificate if there is one.
+    """Create a context that trusts ``ca`` (None: the system's CAs) and presents a client certificate if given.
 
     Blocking: it reads files.
 
-    :raises ConfigError: a file cannot be used; names it.
+    :raises ConfigError: a file cannot be used; the message names it.
     """
     try:
         context = ssl.create_default_context(cafile=None if ca is None else str(ca))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{ca}: no usable CA certificate: {_cause(error)}") from error
-    # Python 3.13 turns on checks of X.509 extensions that the CAs of many clusters lack and kubectl does not ask for.
+    # Python 3.13 requires X.509 extensions that the CAs of many clusters lack and kubectl does not check.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if certificate is not None:
         try:
-            # The password keeps OpenSSL from asking on the terminal for an encrypted key.
+            # With a password given, OpenSSL does not prompt on the terminal for an encrypted key.
             context.load_cert_chain(certificate, key, password="")
         except (OSError, ValueError) as error:
             raise ConfigError(f"{certificate} with key {key}: no usable client certificate: {_cause(error)}") from error
@@ -43,7 +43,7 @@ def client_context(
 
 
 def not_after(pem: bytes) -> datetime | None:
-    """When the first certificate of a PEM text expires (RFC 5280, 4.1.2.5), or None if that cannot be read."""
+    """Read the expiry of the first certificate in a PEM file (RFC 5280, 4.1.2.5); None if it cannot be read."""
     try:
         text = pem.decode()
         start = text.index("-----BEGIN CERTIFICATE-----")
@@ -67,7 +67,7 @@ def not_after(pem: bytes) -> datetime | None:
 
 
 class _Der:
-    """Just enough of DER (X.690) to walk to a field of a certificate."""
+    """A reader of as much DER (X.690) as leads to a field of a certificate."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

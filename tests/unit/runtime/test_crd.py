@@ -516,7 +516,7 @@ def test_root_rules_and_columns_are_written() -> None:
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"columns": [Column("Size", "integer", ".spec.sise")]}, "names no field"),
+        ({"columns": [Column("Size", "integer", ".spec.sise")]}, "is not a field"),
         ({"columns": [Column("Size", "integer", "spec.size")]}, "begin with a dot"),
         ({"plural": "Widgets"}, "lower-case"),
         ({"versions": [CrdVersion("v1", Widget, storage=False)]}, "storage version"),

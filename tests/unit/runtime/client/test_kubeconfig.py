@@ -682,7 +682,7 @@ def user(**section: Any) -> dict[str, Any]:
             config("https://x", {"token": "hunter2"}, **{"proxy-url": "socks5://x"}),
             "proxy-url: SOCKS proxies are not",
         ),
-        (config("https://x", {"token": "hunter2"}, **{"proxy-url": "ftp://x"}), "proxy-url: only an http"),
+        (config("https://x", {"token": "hunter2"}, **{"proxy-url": "ftp://x"}), "proxy-url: the proxy must be an http"),
         (user(tokenFile="absent"), r"tokenFile: .*/absent: No such file"),
         (user(token="hunter2\nhunter2"), "line breaks or control characters"),
         (user(**{"as-groups": ["admins"]}), "context here: as-uid, as-groups and as-user-extra need .* in as"),

@@ -43,6 +43,6 @@ def test_the_environment_is_read_like_kubectl_reads_it(server: str, environ: dic
 
 @pytest.mark.parametrize("proxy", ["socks5://user:hunter2@proxy:1080", "http://", "http://[", "http://p:99999999"])
 def test_an_unusable_proxy_is_an_error_that_does_not_repeat_it(proxy: str) -> None:
-    with pytest.raises(ConfigError, match=r"proxy-url: (only an http|SOCKS proxies are not)") as caught:
+    with pytest.raises(ConfigError, match=r"proxy-url: (the proxy must be an http|SOCKS proxies are not)") as caught:
         check_proxy(proxy, "proxy-url")
     assert "hunter2" not in str(caught.value)
