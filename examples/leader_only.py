@@ -17,6 +17,7 @@ import asyncio
 import os
 import platform
 from functools import partial
+from typing import Any
 
 import structlog
 
@@ -29,10 +30,8 @@ from fivespot.runtime import (
     Key,
     Manager,
     ManagerSettings,
-    NotFoundError,
     Resource,
     TransportError,
-    merge_patch,
     run,
 )
 
@@ -55,14 +54,11 @@ async def count(client: Client, key: Key, identity: str, every: float) -> None:
 
 
 async def step(client: Client, key: Key, identity: str) -> None:
-    try:
-        tally = await client.get(CONFIG_MAPS, key)
-    except NotFoundError:
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": key.name}}
-        tally = await client.create(CONFIG_MAPS, body, namespace=key.namespace)
-    number = int(tally.decode().get("data", {}).get("count", "0")) + 1
-    change = {"data": {"count": str(number), "by": identity}}
-    await client.patch(CONFIG_MAPS, key, merge_patch(change, tally.head))
+    def count_up(tally: dict[str, Any]) -> None:
+        data = tally.setdefault("data", {})
+        data |= {"count": str(int(data.get("count", "0")) + 1), "by": identity}
+
+    await client.create_or_update(CONFIG_MAPS, key, count_up)
 
 
 def main() -> None:

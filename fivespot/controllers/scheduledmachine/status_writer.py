@@ -10,7 +10,7 @@ import structlog
 from fivespot.api import Reason, names
 from fivespot.runtime.errors import NotFoundError
 from fivespot.runtime.manager import ManagerContext
-from fivespot.runtime.objects import Key, Object, merge_diff, merge_patch
+from fivespot.runtime.objects import Key, Object, merge_diff
 from fivespot.runtime.reconcile import Result
 from fivespot.runtime.telemetry import EventNote, ObjectRef
 
@@ -123,8 +123,7 @@ class MachineStatusWriter:
         self._after_write(key, s, plan)
 
     async def _send(self, key: Key, obj: Object, change: dict[str, Any], *, dry_run: bool = False) -> Object:
-        patch = merge_patch({"status": change}, obj.head)
-        return await self._client.patch(SCHEDULED_MACHINES, key, patch, subresource="status", dry_run=dry_run)
+        return await self._client.patch_status(SCHEDULED_MACHINES, obj.head, change, dry_run=dry_run)
 
     def _after_write(self, key: Key, s: Snapshot, plan: Plan) -> None:
         self._metrics.status_written(s, plan)

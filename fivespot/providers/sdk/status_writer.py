@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from fivespot.runtime.errors import NotFoundError
 from fivespot.runtime.manager import ManagerContext
-from fivespot.runtime.objects import Key, Object, Resource, merge_patch
+from fivespot.runtime.objects import Key, Object, Resource
 from fivespot.runtime.telemetry import ObjectRef
 
 from .verdict import EventNote
@@ -47,8 +47,7 @@ class StatusWriter:
             async with self._turns:
                 if not current():
                     return False
-                patch = merge_patch({"status": change}, obj.head)
-                await self._client.patch(self._resource, key, patch, subresource="status")
+                await self._client.patch_status(self._resource, obj.head, change)
         except NotFoundError:
             return False
         finally:

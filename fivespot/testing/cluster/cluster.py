@@ -16,6 +16,7 @@ from fivespot.runtime import Client, Key, Manager, ManagerSettings, Resource
 from fivespot.runtime.cache import ReflectorSettings
 from fivespot.runtime.client import WATCH_LIMITS, Connection
 from fivespot.runtime.clock import Clock, InlineOffload, LoopClock, Random, system_random
+from fivespot.runtime.errors import KindNotServedError, NotFoundError, NotServedError
 from fivespot.runtime.manager import ControllerFactory, ControllerSettings, assemble
 from fivespot.runtime.objects import CRDS
 from fivespot.testing.faults import Faults
@@ -28,6 +29,7 @@ START: Final = datetime(2026, 1, 5, tzinfo=UTC)
 """A Monday, at midnight."""
 _NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _POLL: Final = 0.05
+_NOT_YET: Final = (AssertionError, LookupError, NotFoundError, NotServedError, KindNotServedError)
 """Seconds between two checks of :meth:`EmbeddedCluster.until`, on the cluster's clock."""
 
 
@@ -207,7 +209,7 @@ class EmbeddedCluster:
         :param check: a function or a coroutine function.
         :param within: seconds on the cluster's clock.
         :raises AssertionError: the time is up; with the last result. An AssertionError or LookupError from ``check``
-            means "not yet".
+            means "not yet", and so does an object, or a kind, that does not exist.
         """
         deadline = self.clock.monotonic() + within
         while True:
@@ -218,7 +220,7 @@ class EmbeddedCluster:
                 if result:
                     return result
                 last = result
-            except (AssertionError, LookupError) as error:
+            except _NOT_YET as error:
                 last = f"{type(error).__name__}: {error}"
             if self.clock.monotonic() >= deadline:
                 raise AssertionError(f"not within {within:g} s: {what or check}; last: {last!r}")

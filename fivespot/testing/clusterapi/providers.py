@@ -223,8 +223,7 @@ class SimulatedProvider(Generic[Script]):
         after = with_ready(status, generation=obj.head.generation, now=now, failure=failure)
         change = merge_diff(before, after)
         if change:
-            patch = merge_patch({"status": change}, obj.head)
-            await self.client.patch(self.resource, obj.key, patch, subresource="status")
+            await self.client.patch_status(self.resource, obj.head, change)
 
     def _referred(self, change: Change) -> Iterable[Key]:
         spec = read_machine(change.object).spec

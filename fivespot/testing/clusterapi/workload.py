@@ -26,7 +26,6 @@ from fivespot.runtime import (
     Resource,
     Result,
     Selector,
-    merge_patch,
     set_conditions,
 )
 from fivespot.runtime.objects import Exists, rfc3339
@@ -103,9 +102,7 @@ async def set_node_ready(client: Client, name: str, *, ready: bool, now: datetim
     try:
         node = await client.get(NODES, key)
         conditions = _conditions(node.decode().get("status", {}).get("conditions"), ready=ready, now=now)
-        await client.patch(
-            NODES, key, merge_patch({"status": {"conditions": conditions}}, node.head), subresource="status"
-        )
+        await client.patch_status(NODES, node, {"conditions": conditions})
     except NotFoundError:
         return
 
@@ -183,8 +180,7 @@ class Kubelet:
         if obj.head.deleting:
             return await self._terminate(obj)
         if pod.status.phase in {"", "Pending"}:
-            patch = merge_patch({"status": running_status(rfc3339(self._clock.now()))}, obj.head)
-            await self._client.patch(PODS, key, patch, subresource="status")
+            await self._client.patch_status(PODS, obj, running_status(rfc3339(self._clock.now())))
         return DONE
 
     async def _terminate(self, obj: Object) -> Result:

@@ -56,7 +56,7 @@ class Client:
         self.error = error
         self.patches = 0
 
-    async def patch(self, *_: Any, **__: Any) -> None:
+    async def patch_status(self, *_: Any, **__: Any) -> None:
         self.patches += 1
         if self.error is not None:
             raise self.error

@@ -282,7 +282,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "list without item type": (Annotated[list, WithJsonSchema({"type": "array"})], ..., "items"),
     "typed extra members": (TypedExtra, ..., "typed extra"),
     "set of objects": (Annotated[list[Point], list_set()], ..., "scalars"),
-    "list map without that member": (Annotated[list[Point], list_map("z")], ..., "no scalar member"),
+    "list map without that member": (Annotated[list[Point], list_map("z")], ..., "not a scalar member"),
     "list map by an optional member": (
         Annotated[list[Named], list_map("name")],
         ...,

@@ -140,8 +140,7 @@ class ClusterCore:
         told = set_conditions(before.get("conditions"), conditions, generation=generation, now=now)
         change = merge_diff(before, {**before, **status, "conditions": told})
         if change:
-            patch = merge_patch({"status": change}, obj.head)
-            await self._client.patch(CLUSTERS, obj.key, patch, subresource="status")
+            await self._client.patch_status(CLUSTERS, obj.head, change)
 
 
 def _condition(type_: str, met: bool, reason: str) -> Condition:

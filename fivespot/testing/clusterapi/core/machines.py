@@ -272,9 +272,7 @@ class MachineCore:
         change = merge_diff(machine.status, status)
         if not change:
             return obj
-        return await self._client.patch(
-            MACHINES, obj.key, merge_patch({"status": change}, obj.head), subresource="status"
-        )
+        return await self._client.patch_status(MACHINES, obj.head, change)
 
     def _on_external(self, change: Change) -> Iterable[Key]:
         return owner_of(MACHINE_KIND)(change)

@@ -67,7 +67,7 @@ async def test_the_core_group_has_paths_of_its_own() -> None:
 @pytest.mark.parametrize("step", [NOT_FOUND, answer(status_body(404, "NotFound"), 404)])
 async def test_a_group_that_is_not_served_is_told_apart_from_other_errors(step: Step) -> None:
     discovery, _, _ = make(step, answer(status_body(403, "Forbidden"), 403), answer("<html>"))
-    with pytest.raises(KindNotServedError, match=r"nothing of the group x\.example"):
+    with pytest.raises(KindNotServedError, match=r"does not serve the group x\.example"):
         await discovery.resource(MACHINE)
     with pytest.raises(ForbiddenError):
         await discovery.group(GROUP)

@@ -12,9 +12,10 @@ import yaml
 
 from fivespot.controllers import scheduledmachine
 from fivespot.providers.registry import shipped_controller
-from fivespot.runtime import Key, Resource
-from fivespot.runtime.client import WATCH_LIMITS, WatchEnd, WatchEnded
+from fivespot.runtime import Key, Object, Resource
+from fivespot.runtime.client import WATCH_LIMITS, Discovery, WatchEnd, WatchEnded
 from fivespot.runtime.errors import NotFoundError
+from fivespot.runtime.objects import GroupKind
 from fivespot.testing.cluster import START, EmbeddedCluster
 from fivespot.testing.faults import HalfOpen, Rule
 from fivespot.testing.virtual_time import StuckError, run_virtual
@@ -77,6 +78,26 @@ async def test_what_does_not_come_true_is_said_with_what_was_seen_last(fivespot_
     with pytest.raises(AssertionError, match=r"not within 5 s: pigs fly; last: 'AssertionError: no wings'"):
         await fivespot_cluster.until(_no_wings, within=5, what="pigs fly")
     assert fivespot_cluster.clock.now() - START >= timedelta(seconds=5)
+
+
+@pytest.mark.parametrize("resource", [CONFIG_MAPS, Resource("no.example", "v1", "things", "Thing")])
+async def test_an_object_or_kind_that_does_not_exist_is_waited_for(
+    fivespot_cluster: EmbeddedCluster, resource: Resource
+) -> None:
+    async def found() -> Object:
+        return await fivespot_cluster.client.get(resource, Key("default", "late"))
+
+    with pytest.raises(AssertionError, match=r"last: '(NotFoundError|NotServedError): get "):
+        await fivespot_cluster.until(found, within=1)
+    await fivespot_cluster.client.create(CONFIG_MAPS, {"metadata": {"name": "late", "namespace": "default"}})
+    if resource is CONFIG_MAPS:
+        assert await fivespot_cluster.until(found, within=1)
+
+
+async def test_a_kind_that_discovery_does_not_know_is_waited_for(fivespot_cluster: EmbeddedCluster) -> None:
+    discovery = Discovery(fivespot_cluster.client)
+    with pytest.raises(AssertionError, match="KindNotServedError"):
+        await fivespot_cluster.until(lambda: discovery.resource(GroupKind("no.example", "Thing")), within=1)
 
 
 def _no_wings() -> bool:
