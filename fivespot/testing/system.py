@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 from fivespot.api import scheduledmachine
 from fivespot.controllers import scheduledmachine as machine_controller
-from fivespot.controllers.scheduledmachine import Timings
+from fivespot.controllers.scheduledmachine import MachineSettings, Timings
 from fivespot.providers.registry import shipped_providers
 from fivespot.providers.sdk import Provider, build_controller
 from fivespot.runtime import Key, Manager, ManagerSettings
@@ -100,12 +100,14 @@ class EmbeddedSystem:
         timings: Timings | None = None,
         settings: ManagerSettings | None = None,
         controllers: ControllerSettings | None = None,
+        machine_settings: MachineSettings | None = None,
     ) -> AbstractAsyncContextManager[RunningManager]:
         """Run fivespot's manager with all controllers inside the scope; several may compete for one Lease.
 
         :param timings: timings of the machine controller.
+        :param machine_settings: settings of the machine controller.
         """
-        factories = [partial(machine_controller.build, timings=timings)]
+        factories = [partial(machine_controller.build, timings=timings, settings=machine_settings)]
         schedules = [partial(build_controller, provider) for provider in self._providers]
         return self.cluster.manager(*factories, *schedules, name=name, settings=settings, controllers=controllers)
 

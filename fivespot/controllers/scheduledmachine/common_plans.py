@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from fivespot.api import Phase, Reason
+from fivespot.api import ConditionType, Phase, Reason
 from fivespot.contract import EffectiveVerdict
+from fivespot.runtime.objects import find_condition
 
 from .cluster_api import Known
 from .plan import Plan, Question, Want
@@ -178,8 +179,12 @@ def search_needed(s: Snapshot) -> bool:
 def is_our_status(stored: StoredStatus) -> bool:
     """Whether the status is one that this controller wrote, so that what it does not name does not exist.
 
-    An error proves nothing: it may have been written before anything could be searched.
+    An error proves nothing: it may have been written before anything could be searched. Nor does a status of a run that
+    could not come to a conclusion.
     """
+    ready = find_condition(stored.raw.get("conditions"), ConditionType.READY) or {}
+    if ready.get("reason") == Reason.RECONCILE_FAILED:
+        return False
     return (
         stored.phase not in ("", Phase.ERROR) and stored.schedule is not None and stored.schedule.reference is not None
     )

@@ -393,11 +393,7 @@ class MachineReconciler:
         if ending is Ending.GONE:
             # The cache will say so too; should it not, it is looked at again.
             return Result(requeue_after=self._timings.next_look)
-        if ending is Ending.CONCLUDED:
-            self._unfinished.pop(key, None)
-            lasting = 0.0
-        else:
-            lasting = now - self._unfinished.setdefault(key, now)
+        lasting = now - self._unfinished.setdefault(key, now)
         error = end.error if ending in (Ending.CONFLICT, Ending.FAILED) else None
         told = plan_to_tell(end, lasting, self._timings)
         result = Result(phase=read_stored_status(end.obj.decode()).phase or "Pending")
@@ -406,10 +402,11 @@ class MachineReconciler:
                 assert end.snapshot is not None
                 result = await self._writer.write(end.obj, end.snapshot, told, let_go=end.results.let_go)
                 self._written(key, end.snapshot, told)
+                if ending is Ending.CONCLUDED:
+                    del self._unfinished[key]
             elif error is not None:
                 self._writer.tell_failure(end.obj, f"the run failed: {type(error).__name__}")
         except Exception as failure:
-            lasting = now - self._unfinished.setdefault(key, now)
             self._metrics.status_failed()
             if lasting >= self._timings.conflict_limit:
                 words = f"{error}; " if error is not None else ""
