@@ -36,6 +36,8 @@ __all__ = ["ProviderReconciler"]
 LONGEST_SLEEP: Final = 43_200.0
 """Seconds after which even a quiet schedule is decided again. A change of the wall clock is noticed elsewhere; this is
 for events of decisions, which may look back for a day."""
+UNWRITTEN_RETRY: Final = 30.0
+"""Seconds until an object is looked at again whose status was not written because it had changed or was gone."""
 _MARGIN: Final = 0.001
 _DECISION_RETRIES: Final = Backoff(base=1.0, cap=300.0)
 """Between decisions that fail."""
@@ -96,17 +98,18 @@ class ProviderReconciler(Generic[Spec]):
 
     async def reconcile(self, key: Key) -> Result:
         obj = self._informer.get(key)
-        if obj is None or obj.head.deleting:
+        if obj is None:
             self._forget(key)
             return DONE
+        # An object that is being deleted stays a schedule until it is gone: a finalizer must not freeze its verdict.
         body = obj.decode_as(_body)
         status = body.status or {}
         state = await self._state_of(key, obj, body.spec)
         now = self._clock.now()
         prepared = state.prepared
         if prepared.failure is not None:
-            await self._not_ready(key, obj, status, prepared.failure, now)
-            return Result(phase="Invalid")
+            written = await self._not_ready(key, obj, status, prepared.failure, now)
+            return Result(requeue_after=self._another_look() if written is Written.OUTDATED else None, phase="Invalid")
         base, now = await self._base(key, state, status, now)
         outcome = self._override(key, state, status, base, now)
         if outcome.verdict is None:
@@ -114,7 +117,7 @@ class ProviderReconciler(Generic[Spec]):
             return await self._failed(key, obj, status, state, base, outcome, now)
         verdict = outcome.verdict
         if await self._decided(key, obj, status, verdict, outcome, now) is Written.OUTDATED:
-            return DONE
+            return Result(requeue_after=self._another_look())
         return Result(
             requeue_after=self._sleep(key, state, verdict, outcome, base),
             phase="Active" if verdict.active else "Inactive",
@@ -129,7 +132,7 @@ class ProviderReconciler(Generic[Spec]):
         if state is None or state.in_flight is None:
             return False
         head, prepared = change.head, state.prepared
-        same = (head.uid, head.generation, head.deleting) == (prepared.uid, prepared.generation, False)
+        same = (head.uid, head.generation) == (prepared.uid, prepared.generation)
         return same and not merge_diff(change.object.decode_as(_body).status or {}, state.in_flight)
 
     # One run -----------------------------------------------------------------------------------------------------
@@ -267,7 +270,7 @@ class ProviderReconciler(Generic[Spec]):
         failure: DecisionFailure,
         now: datetime,
         outcome: OverrideOutcome | None = None,
-    ) -> None:
+    ) -> Written:
         wanted = broken_status(
             status,
             failure.reason,
@@ -283,6 +286,7 @@ class ProviderReconciler(Generic[Spec]):
         if written is not Written.OUTDATED and outcome is not None:
             for note in outcome.notes:
                 self._writer.record(obj, note)
+        return written
 
     async def _write(self, key: Key, obj: Object, status: Mapping[str, Any], wanted: Mapping[str, Any]) -> Written:
         change = merge_diff(status, wanted)
@@ -339,6 +343,10 @@ class ProviderReconciler(Generic[Spec]):
         if self._provider.poll is not None:
             waits.append(self._provider.poll * self._rng.uniform(0.9, 1.1))
         return min(waits)
+
+    def _another_look(self) -> float:
+        """Seconds until the next run after a status that was not written, should the change that is due not arrive."""
+        return UNWRITTEN_RETRY * self._rng.uniform(0.8, 1.2)
 
     def _retry(self, state: ObjectState, failure: DecisionFailure) -> float:
         if failure.retry is not None:

@@ -568,12 +568,14 @@ def _metrics(metrics: Any) -> str:
     return rendered.decode()
 
 
-async def test_an_object_that_is_gone_or_going_is_left_alone(stage: Stage) -> None:
+async def test_an_object_that_is_being_deleted_keeps_its_verdict_true_until_it_is_gone(stage: Stage) -> None:
     stage.apply(BELLS, "noon", rings(hours=1))
     async with on_stage(stage, BELL):
-        stage.put(BELLS, "noon", deletionTimestamp="2026-12-01T12:00:00Z")
+        spec = stage.get(BELLS, "noon")["spec"]
+        stage.put(BELLS, "noon", spec=spec, deletionTimestamp="2026-12-01T12:00:00Z", finalizers=["example.com/hold"])
         await asyncio.sleep(2 * 3600)
-        assert len(stage.writes) == 1
+        assert stage.status(BELLS, "noon")["active"] is True, "it rang at 13:00 although a finalizer holds it"
+        assert stage.ready(BELLS, "noon") == ("True", "Rang")
         stage.delete(BELLS, "noon")
         await asyncio.sleep(1)
         assert Key("ns", "noon") not in stage.objects[BELLS.collection_path()]
