@@ -6,10 +6,8 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import structlog
@@ -18,14 +16,14 @@ from fivespot import __version__
 from fivespot.providers.registry import SHIPPED, shipped_controller
 from fivespot.runtime.client import WATCH_LIMITS, Connection, Limits, connect
 from fivespot.runtime.clock import Clock, Offload, Random, SystemClock, ThreadOffload, system_random
-from fivespot.runtime.errors import ConfigError, StopError
+from fivespot.runtime.errors import StopError
 from fivespot.runtime.manager import (
     ControllerFactory,
     ControllerSettings,
     Manager,
 )
 from fivespot.runtime.manager import assemble as manager_on
-from fivespot.runtime.manager.entrypoint import stop_on_signals, unless_stopped
+from fivespot.runtime.manager.entrypoint import loop_factory, stop_on_signals, unless_stopped
 from fivespot.runtime.telemetry import NULL_TRACER, Tracer, configure_logging, tracer_from
 from fivespot.schedule.zones import TZDATA_RELEASE
 
@@ -48,7 +46,7 @@ def run_process(options: ManagerOptions) -> None:
     :raises FivespotError: the error, as one line.
     """
     configure_logging(options.log_format, options.verbose)
-    with asyncio.Runner(loop_factory=_loop_factory(options.event_loop)) as runner:
+    with asyncio.Runner(loop_factory=loop_factory(options.event_loop)) as runner:
         try:
             runner.run(_main(options))
         except StopError as error:
@@ -163,13 +161,3 @@ def machine_settings(options: ManagerOptions) -> MachineSettings:
         force_finalizer_on_timeout=options.force_finalizer_on_timeout,
         max_deletions_per_minute=options.max_deletions_per_minute,
     )
-
-
-def _loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
-    if name == "asyncio":
-        return None
-    try:
-        factory: Callable[[], asyncio.AbstractEventLoop] = import_module("uvloop").new_event_loop
-    except ImportError as error:
-        raise ConfigError("--event-loop uvloop: uvloop is not installed; pip install 'fivespot[uvloop]'") from error
-    return factory

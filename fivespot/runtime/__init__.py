@@ -67,7 +67,6 @@ __all__ = [
     "Object",
     "ObjectRef",
     "Offload",
-    "OpenTelemetryTracer",
     "OwnerReference",
     "Projection",
     "Random",

@@ -33,7 +33,10 @@ def build(
     inputs = MachineInformers(context.cache, settings.capi_version, enqueue)
     metrics = MachineMetrics(context.metrics, phases)
     reconciler = MachineReconciler(context, inputs, metrics, timings or Timings(), settings, enqueue)
-    controller = context.controller(CONTROLLER, reconciler, workers=16, backoff=RETRIES, priority=reconciler.priority)
+    # After a takeover, machines are judged once the providers of this process have looked (contract B5.6).
+    controller = context.controller(
+        CONTROLLER, reconciler, workers=16, backoff=RETRIES, priority=reconciler.priority, order=1
+    )
     inputs.add_sources(controller)
     controller.at_start(reconciler.begin_term)
     return controller

@@ -31,6 +31,7 @@ from fivespot.runtime.objects import (
     Projection,
     Resource,
 )
+from fivespot.runtime.telemetry.logs import traceback_text
 
 from .crds import read_definition
 from .informer import Informer, Subscription
@@ -235,7 +236,7 @@ class Kinds:
                     listener(name)
                 except Exception as error:
                     # A listener's mistake is its own: the facts, and the other listeners, are not affected.
-                    _log.error("failed in a listener for kinds", group=name, exc_info=error)
+                    _log.error("failed in a listener for kinds", group=name, exception=traceback_text(error))
 
     def _settle(self) -> None:
         informer = self._informer

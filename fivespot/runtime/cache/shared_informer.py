@@ -29,6 +29,7 @@ from fivespot.runtime.objects import (
     head_of,
 )
 from fivespot.runtime.telemetry import LogLimiter
+from fivespot.runtime.telemetry.logs import traceback_text
 
 from .index import IndexFunction
 from .reflector_state import ReflectorSettings
@@ -435,7 +436,13 @@ class SharedInformer:
         self.faults += 1
         held_back = self._limiter.allow((what, type(error)), self._clock.monotonic())
         if held_back is not None:
-            _log.error("failed in an informer", what=what, informer=str(self), held_back=held_back, exc_info=error)
+            _log.error(
+                "failed in an informer",
+                what=what,
+                informer=str(self),
+                held_back=held_back,
+                exception=traceback_text(error),
+            )
 
 
 def _no_reflector() -> None:

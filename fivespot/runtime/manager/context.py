@@ -26,7 +26,7 @@ __all__ = ["ControllerFactory", "ControllerSettings", "ManagerContext"]
 class ControllerSettings:
     """Settings of a manager that apply to all of its controllers.
 
-    :param namespaces: the namespaces to work in; None for all.
+    :param namespaces: the namespaces to work in, at least one; None for all.
     :param dry_run: decide, but write nothing.
     :param instance: name of this process in events and metrics.
     """
@@ -34,6 +34,10 @@ class ControllerSettings:
     namespaces: tuple[str, ...] | None = None
     dry_run: bool = False
     instance: str = ""
+
+    def __post_init__(self) -> None:
+        if self.namespaces is not None and not self.namespaces:
+            raise ValueError("namespaces is empty; name at least one, or None for all")
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,9 @@ class Manager:
         """
         self._check_not_stopped()
         if self._running:
-            self._adopt(factory(self.context))
+            controller = factory(self.context)
+            self._adopt(controller)
+            self._start_controller(controller)
         else:
             self._factories.append(factory)
 
@@ -225,6 +227,8 @@ class Manager:
             # Built before any of them starts, so that none runs if one cannot be built.
             for controller in [factory(context) for factory in self._factories]:
                 self._adopt(controller)
+            for controller in self.controllers:
+                self._start_controller(controller)
             for runnable in self._runnables:
                 if runnable.leader_only:
                     self._start(runnable.name, runnable.run, leader_only=True, may_end=runnable.may_end)
@@ -257,7 +261,9 @@ class Manager:
             raise ValueError(f"{name} exists already; give every controller a name of its own")
         self.controllers.append(controller)
         self.health.add_readiness(name, partial(self._not_ready_reason, controller))
-        self._start(name, partial(self._run_in_order, controller), leader_only=True)
+
+    def _start_controller(self, controller: Controller) -> None:
+        self._start(f"controller {controller.name}", partial(self._run_in_order, controller), leader_only=True)
 
     def _start(self, name: str, run: Run, *, leader_only: bool, may_end: bool = False) -> None:
         if leader_only and self._election is not None:

@@ -16,6 +16,7 @@ import structlog
 
 from fivespot.runtime.clock import Clock
 from fivespot.runtime.errors import FivespotError, StopError
+from fivespot.runtime.telemetry.logs import traceback_text
 
 __all__ = ["MemberEndedError", "RunnableGroup", "leaf_error"]
 
@@ -199,7 +200,7 @@ class RunnableGroup:
             for member in stage:
                 failure = _failure(member, stopping=True) if member.task.done() else None
                 if failure is not None and failure is not self._raised:
-                    _log.error("failed while stopping", task=member.name, exc_info=failure)
+                    _log.error("failed while stopping", task=member.name, exception=traceback_text(failure))
                     failures.append(failure)
         if stuck:
             raise StopError(f"did not stop within {self._grace:g} s: {', '.join(stuck)}")

@@ -15,12 +15,14 @@ from fivespot.runtime.errors import (
     ConflictError,
     ConnectError,
     FivespotError,
+    NotLeaderError,
     QueueShutDownError,
     StaleReadError,
     TerminalError,
 )
 from fivespot.runtime.objects import Change, GroupKind, Key, KindState, Resource, current_writer
 from fivespot.runtime.telemetry import NULL_TRACER, Tracer
+from fivespot.runtime.telemetry.logs import traceback_text
 from fivespot.runtime.workqueue import Backoff, QueueMetrics, WorkQueue
 
 from .reconciler import Reconciler, Result, new_reconcile_id, reconcile_id
@@ -60,6 +62,13 @@ _REASONS_SHOWN = 5
 INITIAL_PRIORITY: Final = -100
 """Priority of keys that are wanted because of objects that existed before the start, as in controller-runtime: a new
 object does not wait behind thousands of old ones. A priority from the controller's own function takes its place."""
+
+
+def leaf_errors(error: BaseException) -> list[BaseException]:
+    """The errors inside nested exception groups; the error itself if it is no group."""
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for inner in error.exceptions for leaf in leaf_errors(inner)]
+    return [error]
 
 
 class Controller:
@@ -359,15 +368,14 @@ class Controller:
             return self._failed(key, run_id, error, self._cut_off(limit) or "something awaited was cancelled")
         except TimeoutError as error:
             return self._failed(key, run_id, error, self._cut_off(limit))
-        except TerminalError as error:
-            self.queue.forget(key)
-            self._log_failure(
-                "error", "reconcile failed, will be retried after a change", key, run_id, error, str(error)
-            )
-            return "terminal"
         except Exception as error:
             # A reconciler is user code and may raise anything. The error is logged, the key is retried and other keys
             # continue.
+            if all(isinstance(leaf, TerminalError) for leaf in leaf_errors(error)):
+                self.queue.forget(key)
+                text = "reconcile failed, will be retried after a change"
+                self._log_failure("error", text, key, run_id, error, "")
+                return "terminal"
             return self._failed(key, run_id, error, "")
 
     def _cut_off(self, limit: asyncio.Timeout) -> str:
@@ -382,17 +390,18 @@ class Controller:
         return "requeue_after" if after > 0 else "requeue"
 
     def _failed(self, key: Key, run_id: str, error: BaseException, words: str) -> str:
-        asked = error.retry_after if isinstance(error, ApiError) else None
+        leaves = leaf_errors(error)
+        asked = max((leaf.retry_after or 0.0 for leaf in leaves if isinstance(leaf, ApiError)), default=0.0)
         wait = self.queue.add_rate_limited(
             key,
             priority=self._priority_of(key),
-            at_least=asked or 0.0,
-            unreached=isinstance(error, ConnectError),
+            at_least=asked,
+            unreached=all(isinstance(leaf, ConnectError) for leaf in leaves),
         )
         # A lost race is routine; an error of the API is a warning; anything else is a bug.
-        if isinstance(error, (ConflictError, StaleReadError)):
+        if all(isinstance(leaf, (ConflictError, StaleReadError, NotLeaderError)) for leaf in leaves):
             level = "info"
-        elif isinstance(error, (FivespotError, TimeoutError)):
+        elif all(isinstance(leaf, (FivespotError, TimeoutError)) for leaf in leaves):
             level = "warning"
         else:
             level = "error"
@@ -402,7 +411,7 @@ class Controller:
             key,
             run_id,
             error,
-            words or str(error),
+            words,
             attempt=self.queue.failures(key),
             retry_in=round(wait, 3),
         )
@@ -411,17 +420,18 @@ class Controller:
     def _log_failure(
         self, level: str, event: str, key: Key, run_id: str, error: BaseException, words: str, **fields: object
     ) -> None:
-        expected = isinstance(error, (FivespotError, TimeoutError, asyncio.CancelledError))
+        leaves = leaf_errors(error)
+        expected = all(isinstance(leaf, (FivespotError, TimeoutError, asyncio.CancelledError)) for leaf in leaves)
         getattr(_log, level)(
             event,
             controller=self.name,
             namespace=key.namespace,
             name=key.name,
             reconcile_id=run_id,
-            error=words,
-            error_type=type(error).__name__,
+            error=words or "; ".join(str(leaf) for leaf in leaves),
+            error_type=", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves)),
             **fields,
-            **({} if expected else {"exc_info": error}),
+            **({} if expected else {"exception": traceback_text(error)}),
         )
 
     # Internals
@@ -446,7 +456,7 @@ class Controller:
                 controller=self.name,
                 namespace=key.namespace,
                 name=key.name,
-                exc_info=error,
+                exception=traceback_text(error),
             )
             return 0
 

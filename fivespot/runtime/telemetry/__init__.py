@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from .events import EventRecorder
     from .families import Buckets, Cell, CounterFamily, GaugeFamily, HistogramFamily, Reading
     from .metrics import CONTENT_TYPE, Metrics, PrometheusControllerMetrics, PrometheusQueueMetrics
-    from .otel import OpenTelemetryTracer
 
 __all__ = [
     "CONTENT_TYPE",
@@ -28,7 +27,6 @@ __all__ = [
     "LogLimiter",
     "Metrics",
     "ObjectRef",
-    "OpenTelemetryTracer",
     "PrometheusControllerMetrics",
     "PrometheusQueueMetrics",
     "Reading",
@@ -51,7 +49,6 @@ _HOME = {
     "HistogramFamily": "families",
     "Metrics": "metrics",
     "ObjectRef": "correlation",
-    "OpenTelemetryTracer": "otel",
     "PrometheusQueueMetrics": "metrics",
     "Reading": "families",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import re
@@ -81,6 +82,15 @@ def configure_logging(
     if not sys.warnoptions:
         warnings.simplefilter("default")
     logging.captureWarnings(True)
+
+
+def traceback_text(error: BaseException) -> str:
+    """The traceback as text, for the ``exception`` field of a record.
+
+    Records of the runtime carry this instead of ``exc_info``: structlog's default renderer prints local variables where
+    ``rich`` is installed, and credentials are among them.
+    """
+    return "".join(traceback.format_exception(error)).rstrip()
 
 
 class LogLimiter:
@@ -202,7 +212,7 @@ def _exception_text(logger: object, method: str, event: MutableMapping[str, Any]
     elif isinstance(info, tuple):
         info = info[1]
     if isinstance(info, BaseException):
-        event["exception"] = "".join(traceback.format_exception(info)).rstrip()
+        event["exception"] = traceback_text(info)
     return event
 
 
@@ -214,9 +224,11 @@ class _Lines:
         self._stream = stream
 
     def msg(self, line: bytes) -> None:
-        # One write per line, so that lines of different threads are not interleaved.
-        self._stream.write(line + b"\n")
-        self._stream.flush()
+        # Nobody reads standard error any more, or its disk is full: no reason to stop working.
+        with contextlib.suppress(OSError, ValueError):
+            # One write per line, so that lines of different threads are not interleaved.
+            self._stream.write(line + b"\n")
+            self._stream.flush()
 
     debug = info = warning = warn = error = critical = fatal = exception = log = msg
 

@@ -36,7 +36,7 @@ class Tracer(Protocol):
     block and must let every exception through. The span's parent is the one that is open in the current context
     (``contextvars``), so nothing has to be handed on.
 
-    :class:`~fivespot.runtime.telemetry.OpenTelemetryTracer` is one for OpenTelemetry.
+    :class:`~fivespot.runtime.telemetry.otel.OpenTelemetryTracer` is one for OpenTelemetry.
     """
 
     def span(self, name: str, /, **attributes: str | float) -> AbstractContextManager[Span]: ...

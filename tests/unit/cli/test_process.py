@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import random
 from datetime import UTC, datetime
@@ -11,13 +12,14 @@ from typing import Any, cast
 import pytest
 
 from fivespot.cli.options import ManagerOptions
-from fivespot.cli.process import _loop_factory, assemble
+from fivespot.cli.process import assemble
 from fivespot.controllers import scheduledmachine
 from fivespot.controllers.scheduledmachine import MachineSettings
 from fivespot.runtime.client import Connection, HttpTransport, Request, Response
 from fivespot.runtime.clock import InlineOffload, LoopClock
 from fivespot.runtime.errors import ConfigError
 from fivespot.runtime.manager import Manager
+from fivespot.runtime.manager.entrypoint import loop_factory
 
 OPTIONS = ManagerOptions(
     controllers=("scheduledmachine", "timebasedspotschedule"), namespaces=None, kubeconfig=None, context=None,
@@ -139,11 +141,12 @@ async def test_lease_timings_that_do_not_fit_are_a_mistake_on_the_command_line()
 
 
 def test_the_other_event_loop_is_asked_for_by_name_and_its_absence_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _loop_factory("asyncio") is None
+    assert loop_factory("asyncio") is asyncio.new_event_loop
 
     def missing(name: str) -> Any:
         raise ImportError(name)
 
-    monkeypatch.setattr("fivespot.cli.process.import_module", missing)
+    monkeypatch.setattr("fivespot.runtime.manager.entrypoint.import_module", missing)
     with pytest.raises(ConfigError, match="uvloop is not installed"):
-        _loop_factory("uvloop")
+        loop_factory("uvloop")
+    assert loop_factory("auto") is asyncio.new_event_loop

@@ -68,7 +68,6 @@ def _heavy_names() -> set[str]:
         "Manager",
         "ManagerSettings",
         "Metrics",
-        "OpenTelemetryTracer",
         "ServingSettings",
         "open_manager",
         "run",

@@ -614,3 +614,138 @@ def test_never_two_leaders_whatever_the_network_does_and_one_again_when_it_is_we
 
     with asyncio.Runner(loop_factory=lambda: looptime.new_event_loop(start=0, noop_cycles=4)) as runner:
         runner.run(run())
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("in_progress", [0.05, 0.3, 1.0, 2.0])
+@pytest.mark.parametrize("stopped_after", [0.01, 0.04])
+async def test_a_release_that_meets_a_renewal_in_progress_is_tried_again(
+    stage: Stage, in_progress: float, stopped_after: float
+) -> None:
+    """The server carries out the renewal although its sender was cancelled."""
+    slow = False
+    client = stage.server.client()
+
+    class Detached:
+        """Requests that reach the server even if whoever sent them does not wait any more."""
+
+        get = client.get
+        create = client.create
+
+        async def replace(self, resource: Any, body: dict[str, Any]) -> Any:
+            async def carry_out() -> Any:
+                if slow and body["spec"]["holderIdentity"]:
+                    await asyncio.sleep(in_progress)
+                return await client.replace(resource, body)
+
+            sent = asyncio.create_task(carry_out())
+            self.pending = sent
+            return await asyncio.shield(sent)
+
+    first = stage.process("a")
+    first._client = Detached()
+    task, other = stage.start(first, "a"), stage.start(stage.process("b"), "b")
+    async with stopping(task, other):
+        await asyncio.sleep(19.9)
+        slow = True
+        await asyncio.sleep(0.1 + stopped_after)
+        began = asyncio.get_running_loop().time()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await asyncio.sleep(in_progress + 3)
+        assert stage.working == ["b"]
+        assert stage.at("b", "begins")[0] - began <= in_progress + 3
+        await asyncio.sleep(10)
+        assert stage.working == ["b"], "and no late renewal takes it back"
+
+
+@pytest.mark.looptime
+async def test_an_ex_leader_that_stops_leaves_the_lease_of_another_alone(stage: Stage) -> None:
+    cut_off = False
+
+    async def cut(when: str) -> None:
+        if cut_off:
+            raise ConnectError("cut")
+
+    first, second = stage.start(stage.process("a", fault=cut), "a"), stage.start(stage.process("b"), "b")
+    async with stopping(first, second):
+        await asyncio.sleep(20)
+        cut_off = True
+        await asyncio.sleep(30)
+        assert stage.working == ["b"]
+        cut_off = False
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        assert stage.server.holder == "b"
+        await asyncio.sleep(30)
+        assert len(stage.at("b", "ends")) == 0
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("seconds", [1.0, 4.0, 4.9])
+async def test_requests_that_are_slow_but_answered_cost_no_term(stage: Stage, seconds: float) -> None:
+    """Renewals are paced from their sends: a period on top of each would leave too little time for the next."""
+    slow = False
+
+    async def late(when: str) -> None:
+        if slow and when.startswith("before"):
+            await asyncio.sleep(seconds)
+
+    task = stage.start(stage.process("a", fault=late), "a")
+    async with stopping(task):
+        await asyncio.sleep(20)
+        slow = True
+        await asyncio.sleep(600)
+        assert len(stage.at("a", "begins")) == 1
+
+
+@pytest.mark.looptime
+async def test_a_standby_whose_reads_are_slow_takes_over_all_the_same(stage: Stage) -> None:
+    async def late(when: str) -> None:
+        if when == "before get":
+            await asyncio.sleep(7)
+
+    first, second = stage.start(stage.process("a"), "a"), stage.start(stage.process("b", fault=late), "b")
+    async with stopping(first, second):
+        await asyncio.sleep(30)
+        first.cancel()
+        await asyncio.sleep(20)
+        assert stage.working == ["b"]
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("cut_off_for", [0.0, 4.0, 9.0])
+async def test_a_lease_that_is_deleted_gives_no_second_leader(stage: Stage, cut_off_for: float) -> None:
+    """The holder does not know yet and works on until its deadline."""
+    cut_until = 0.0
+
+    async def cut(when: str) -> None:
+        if asyncio.get_running_loop().time() < cut_until:
+            raise ConnectError("cut")
+
+    first, second = stage.start(stage.process("a", fault=cut), "a"), stage.start(stage.process("b"), "b")
+    async with stopping(first, second):
+        await asyncio.sleep(20)
+        cut_until = 20 + cut_off_for
+        stage.server.body = None
+        await asyncio.sleep(60)
+        assert not stage.overlap
+        assert stage.working
+
+
+@pytest.mark.looptime
+async def test_a_lease_that_vanished_with_its_holder_is_taken_after_the_holders_duration(stage: Stage) -> None:
+    dead = False
+
+    async def killed(when: str) -> None:
+        if dead:
+            await asyncio.Event().wait()
+
+    first, second = stage.start(stage.process("a", fault=killed), "a"), stage.start(stage.process("b"), "b")
+    async with stopping(first, second):
+        await asyncio.sleep(20)
+        dead, stage.server.body = True, None
+        await asyncio.sleep(14.9)
+        assert "b" not in stage.working
+        await asyncio.sleep(6)
+        assert stage.working == ["b"]

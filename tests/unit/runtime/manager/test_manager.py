@@ -14,6 +14,7 @@ import structlog.testing
 from fivespot.runtime.clock import InlineOffload, LoopClock
 from fivespot.runtime.errors import ConnectError, StopError
 from fivespot.runtime.manager import (
+    ControllerSettings,
     ElectionSettings,
     Manager,
     ManagerContext,
@@ -63,6 +64,9 @@ class FakeController:
 
     def stale_reason(self, limit: float) -> str:
         return self.staleness
+
+    def close_sources(self) -> None:
+        pass
 
     async def run(self) -> None:
         self._lines.append(f"+{self.name}")
@@ -338,3 +342,166 @@ async def test_debug_views_show_queues_tasks_and_plans() -> None:
     tasks = {task["name"]: task["at"] for task in views["tasks"]()}
     assert "run" in tasks["controller machines"]
     await bench.end()
+
+
+def build(name: str, bench: Bench, *, order: int = 0) -> Any:
+    made = FakeController(name, bench.lines)
+    made.order = order
+    return made
+
+
+@pytest.mark.looptime
+async def test_two_controllers_or_runnables_of_one_name_are_an_error() -> None:
+    bench = Bench()
+    bench.manager.add(lambda context: build("machines", bench))
+    with pytest.raises(ValueError, match="controller machines exists already"):
+        await bench.manager.run(bench.stop)
+    assert "+machines" not in bench.lines
+
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    for leader_only in (True, False):
+        bench = Bench()
+        bench.manager.add_runnable("aide", wait)
+        with pytest.raises(ValueError, match="runnable aide exists already"):
+            bench.manager.add_runnable("aide", wait, leader_only=leader_only)
+    bench = Bench()
+    bench.manager.add_runnable("controller machines", wait)
+    with pytest.raises(ValueError, match="controller machines exists already"):
+        await bench.manager.run(bench.stop)
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("elected", [False, True])
+async def test_controllers_and_runnables_may_be_added_and_removed_while_it_runs(elected: bool) -> None:
+    bench = Bench(server=LeaseServer() if elected else None)
+    await bench.start()
+    bench.manager.add(lambda context: build("late", bench))
+
+    async def aide() -> None:
+        bench.lines.append("+aide")
+        await asyncio.Event().wait()
+
+    bench.manager.add_runnable("aide", aide, leader_only=True)
+    await asyncio.sleep(1)
+    assert bench.lines[-2:] == ["+late", "+aide"]
+    assert "controller late" in bench.manager.health.ready().checks
+    bench.context.metrics.queue("late")
+    with pytest.raises(ValueError, match="exists already"):
+        bench.manager.add(lambda context: build("late", bench))
+    await bench.manager.remove("late")
+    assert bench.lines[-1] == "-late"
+    assert "controller late" not in bench.manager.health.ready().checks
+    assert 'workqueue_adds_total{controller="late"' not in bench.context.metrics.render().decode()
+    bench.manager.add(lambda context: build("late", bench))
+    await asyncio.sleep(1)
+    assert bench.lines[-1] == "+late"
+    assert bench.task is not None
+    assert not bench.task.done()
+    await bench.end()
+    with pytest.raises(RuntimeError, match="has stopped"):
+        bench.manager.add(lambda context: build("too late", bench))
+
+
+@pytest.mark.looptime
+async def test_a_controller_that_was_added_later_and_dies_ends_the_manager() -> None:
+    bench = Bench()
+    await bench.start()
+    late = build("late", bench)
+    late.failure = RuntimeError("bug in a late one")
+    bench.manager.add(lambda context: late)
+    await asyncio.sleep(1)
+    late.fail.set()
+    assert bench.task is not None
+    with pytest.raises(RuntimeError, match="bug in a late one"):
+        await bench.task
+
+
+@pytest.mark.looptime
+async def test_a_controller_added_on_a_standby_runs_once_it_leads() -> None:
+    server = LeaseServer()
+    first, second = Bench(server=server, name="pod-1"), Bench(server=server, name="pod-2")
+    await first.start()
+    await second.start()
+    second.manager.add(lambda context: build("late", second))
+    await asyncio.sleep(5)
+    assert second.lines == ["+cache", "built"]
+    await first.end()
+    await asyncio.sleep(3)
+    assert second.lines[2:] == ["+machines", "+late"]
+    await second.end()
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("leader_only", [False, True])
+async def test_a_runnable_that_may_end_ends_nothing_else(leader_only: bool) -> None:
+    bench = Bench(server=LeaseServer())
+
+    async def once() -> None:
+        bench.lines.append("once")
+
+    bench.manager.add_runnable("once", once, leader_only=leader_only, may_end=True)
+    await bench.start()
+    await asyncio.sleep(60)
+    assert bench.task is not None
+    assert not bench.task.done()
+    assert bench.lines.count("once") == 1
+    await bench.end()
+
+
+@pytest.mark.looptime
+async def test_a_check_that_raises_fails_and_ends_nothing() -> None:
+    bench = Bench()
+
+    def broken() -> str:
+        raise KeyError("bug in a check")
+
+    bench.manager.health.add_readiness("mine", broken)
+    bench.manager.health.add_liveness("mine", broken)
+    await bench.start()
+    await asyncio.sleep(120)
+    assert bench.task is not None
+    assert not bench.task.done()
+    assert "[-]mine: the check failed: KeyError: 'bug in a check'" in bench.manager.health.ready().text()
+    assert not bench.manager.health.live().ok
+    await bench.end()
+
+
+@pytest.mark.looptime
+async def test_a_controller_of_a_higher_order_starts_after_the_first_pass_of_the_others() -> None:
+    server = LeaseServer()
+    first, second = Bench(server=server, name="pod-1"), Bench(server=server, name="pod-2")
+    provider = build("provider", second)
+    provider.first_pass_done = False
+    second.controller.order = 1
+    second.manager.add(lambda context: provider)
+    await first.start()
+    await second.start()
+    await first.end()
+    await asyncio.sleep(3)
+    assert second.lines[2:] == ["+provider"]
+    provider.first_pass_done = True
+    await asyncio.sleep(0.2)
+    assert second.lines[2:] == ["+provider", "+machines"]
+    await second.end()
+
+
+@pytest.mark.looptime
+async def test_a_first_pass_is_waited_for_no_longer_than_its_limit() -> None:
+    bench = Bench()
+    provider = build("provider", bench)
+    provider.first_pass_done = False
+    bench.controller.order = 1
+    bench.manager.add(lambda context: provider)
+    await bench.start()
+    await asyncio.sleep(8.5)
+    assert "+machines" not in bench.lines
+    await asyncio.sleep(1)
+    assert "+machines" in bench.lines
+    await bench.end()
+
+
+def test_an_empty_list_of_namespaces_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="namespaces is empty; name at least one, or None for all"):
+        ControllerSettings(namespaces=())

@@ -17,16 +17,17 @@ from fivespot.runtime.errors import (
     ConflictError,
     ConnectError,
     ForbiddenError,
+    NotLeaderError,
     StaleReadError,
     TerminalError,
     ThrottledError,
     TransportError,
 )
-from fivespot.runtime.objects import Change, ChangeType, Key, current_writer
+from fivespot.runtime.objects import Change, ChangeType, Key, KindAbsent, KindUnknown, current_writer
 from fivespot.runtime.reconcile import DONE, Controller, Result, reconcile_id
 from fivespot.runtime.workqueue import Backoff
 
-from .fakes import FakeInformer, RecordingMetrics, Runs, make_object
+from .fakes import WIDGET, FakeInformer, FakeKinds, RecordingMetrics, Runs, make_object
 
 pytestmark = pytest.mark.looptime
 
@@ -481,7 +482,7 @@ async def test_a_task_group_that_fails_in_one_run_does_not_disturb_the_next(
         controller.enqueue(A)
         await asyncio.sleep(2)
     failures = [line for line in logged if line["event"] == "reconcile failed"]
-    assert [line["error_type"] for line in failures] == ["ExceptionGroup"] * 2
+    assert [line["error_type"] for line in failures] == ["TimeoutError"] * 2
 
 
 async def test_a_worker_that_dies_takes_the_others_with_it_and_their_runs_are_cancelled() -> None:
@@ -553,7 +554,8 @@ async def test_a_failure_is_told_in_one_line_with_object_id_attempt_and_delay(
     }
     assert line["reconcile_id"] == seen[0]
     assert (line["error"], line["error_type"]) == (str(error), type(error).__name__)
-    assert line.get("exc_info") is (error if traceback else None)
+    assert ("exception" in line) is traceback
+    assert "exc_info" not in line, "a renderer that prints local variables must not get at the frames"
 
 
 async def test_each_run_has_an_id_of_its_own_which_its_tasks_inherit() -> None:
@@ -773,3 +775,95 @@ async def test_a_run_bears_the_name_of_its_controller_and_so_does_what_it_starts
         await asyncio.sleep(1)
     assert seen == ["widgets", "widgets"]
     assert current_writer.get() == ""
+
+
+# Errors in exception groups
+
+
+def in_group(*errors: Exception) -> ExceptionGroup[Exception]:
+    """As a task group raises them, nested as by a helper with one of its own."""
+    return ExceptionGroup("unhandled errors", [ExceptionGroup("inner", [error]) for error in errors])
+
+
+@pytest.mark.parametrize(
+    ("error", "results", "level"),
+    [
+        (in_group(TerminalError("x")), ["terminal"], "error"),
+        (in_group(TerminalError("x"), TerminalError("y")), ["terminal"], "error"),
+        (in_group(TerminalError("x"), ConflictError(409, "", "", request="r")), ["error", "success"], "warning"),
+        (in_group(ConflictError(409, "", "", request="r")), ["error", "success"], "info"),
+        (in_group(StaleReadError("x"), NotLeaderError("y")), ["error", "success"], "info"),
+        (in_group(TransportError("x"), ConflictError(409, "", "", request="r")), ["error", "success"], "warning"),
+        (in_group(ConflictError(409, "", "", request="r"), KeyError("bug")), ["error", "success"], "error"),
+    ],
+)
+async def test_errors_inside_a_group_are_judged_as_if_they_came_alone(
+    error: Exception, results: list[str], level: str, logged: list[MutableMapping[str, Any]]
+) -> None:
+    metrics = RecordingMetrics()
+    controller = make(Runs(Script(error)), metrics=metrics)
+    controller.watches(FakeInformer(make_object("a")))
+    async with running(controller):
+        await asyncio.sleep(100)
+    assert metrics.results == results
+    (failure,) = [entry for entry in logged if entry["event"].startswith("reconcile failed")]
+    assert failure["log_level"] == level
+    assert ("exception" in failure) == ("bug" in failure["error"]), "a traceback for bugs only"
+
+
+async def test_a_group_waits_as_long_as_a_server_in_it_asks() -> None:
+    throttled = ThrottledError(429, "", "", request="r", retry_after=33.0)
+    runs = Runs(Script(in_group(ConflictError(409, "", "", request="r"), throttled)))
+    controller = make(runs)
+    controller.watches(FakeInformer(make_object("a")))
+    async with running(controller):
+        await asyncio.sleep(100)
+    assert runs.at[1] - runs.at[0] == pytest.approx(33.0)
+
+
+# The first pass
+
+
+async def test_the_first_pass_is_done_when_every_initial_key_and_what_it_enqueued_has_run() -> None:
+    controller = make(Runs(), workers=1)
+
+    async def chain(key: Key) -> Result:
+        await asyncio.sleep(1)
+        if key == A:
+            controller.enqueue(Key("ns", "dependant"))
+        return DONE
+
+    controller._reconciler = Runs(chain)
+    controller.watches(FakeInformer(make_object("a"), make_object("b")))
+    async with running(controller):
+        for _ in range(3):
+            assert not controller.first_pass_done
+            await asyncio.sleep(1)
+        await asyncio.sleep(0.1)
+        assert controller.first_pass_done
+        controller.enqueue(A)
+        await asyncio.sleep(0.1)
+        assert controller.first_pass_done, "later work does not undo it"
+    assert not controller.first_pass_done, "a term begins with a pass of its own"
+
+
+async def test_a_failing_key_does_not_hold_the_first_pass_back() -> None:
+    controller = make(Runs(Script(*[TransportError("down")] * 9)))
+    controller.watches(FakeInformer(make_object("a")))
+    async with running(controller):
+        await asyncio.sleep(0.1)
+        assert controller.first_pass_done
+
+
+async def test_the_first_pass_waits_for_sources_but_not_for_a_kind_that_is_not_installed() -> None:
+    waiting = make(Runs())
+    waiting.watches(FakeInformer(synced=False))
+    missing = make(Runs())
+    missing.watches_kind(FakeKinds(KindAbsent()), WIDGET, lambda resource: FakeInformer(), required=True)
+    unknown = make(Runs())
+    unknown.watches_kind(FakeKinds(KindUnknown("not read")), WIDGET, lambda resource: FakeInformer(), required=True)
+    async with running(waiting), running(missing), running(unknown):
+        await asyncio.sleep(1)
+        assert not waiting.first_pass_done
+        assert missing.first_pass_done
+        assert not unknown.first_pass_done

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
+import random
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, get_args
@@ -14,6 +16,9 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fivespot.runtime.clock import SystemClock
+from fivespot.runtime.objects import Key
+from fivespot.runtime.reconcile import Controller, Result
 from fivespot.runtime.telemetry.logs import (
     LogFormat,
     LogLimiter,
@@ -158,3 +163,50 @@ def test_the_limiter_lets_one_record_an_interval_through_and_tells_how_many_it_h
     assert limiter.allow("b", 10) == 0
     assert limiter.allow("c", 10) == 0
     assert limiter.allow("a", 11) == 0, "only the last two keys are remembered"
+
+
+class Broken(io.BytesIO):
+    """A stream whose reader is gone, or whose disk is full, or that is closed."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._error = error
+
+    def write(self, data: Any) -> int:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    "error", [BrokenPipeError(), OSError(28, "No space left on device"), ValueError("closed file")]
+)
+def test_a_line_that_cannot_be_written_raises_nothing(error: Exception) -> None:
+    configure_logging("json", stream=Broken(error), now=lambda: AT)
+    structlog.get_logger("x").error("nobody reads this")
+    logging.getLogger("y").warning("nor this")
+
+
+def test_a_traceback_of_the_runtime_shows_no_local_variables_where_nothing_is_configured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """structlog's default renderer prints them where rich is installed, and a request's headers are among them."""
+    structlog.reset_defaults()
+
+    async def main() -> None:
+        controller = Controller("c", Leaky(), clock=SystemClock(), rng=random.Random(1))
+        controller.enqueue(Key("ns", "a"))
+        task = asyncio.create_task(controller.run())
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.wait({task})
+
+    asyncio.run(main())
+    text = "".join(capsys.readouterr())
+    assert "RuntimeError: bug" in text
+    assert "reconcile failed" in text
+    assert "secret" not in text
+
+
+class Leaky:
+    async def reconcile(self, key: Key) -> Result:
+        headers = {"Authorization": "Bearer " + "TERCES"[::-1].lower()}
+        raise RuntimeError("bug" if headers else "")

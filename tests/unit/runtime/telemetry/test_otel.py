@@ -26,8 +26,8 @@ from fivespot.runtime.errors import ConnectError, NotServedError
 from fivespot.runtime.manager import open_manager
 from fivespot.runtime.objects import Key, Resource
 from fivespot.runtime.reconcile import DONE, Controller, Result
-from fivespot.runtime.telemetry import NULL_TRACER, OpenTelemetryTracer, tracer_from, tracing
-from fivespot.runtime.telemetry.otel import read_path
+from fivespot.runtime.telemetry import NULL_TRACER, tracer_from, tracing
+from fivespot.runtime.telemetry.otel import OpenTelemetryTracer, read_path
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 KEY = Key("prod", "web")
