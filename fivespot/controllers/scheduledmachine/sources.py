@@ -40,7 +40,14 @@ SCHEDULED_MACHINES: Final = Resource(names.GROUP, names.VERSION, names.PLURAL, n
 
 CHILDREN: Final = Projection(
     "child",
-    annotations=frozenset({names.ANNOTATION_UID, names.ANNOTATION_SCHEDULE_REF, names.ANNOTATION_TEMPLATE_HASH}),
+    annotations=frozenset(
+        {
+            names.ANNOTATION_UID,
+            names.ANNOTATION_SCHEDULE_REF,
+            names.ANNOTATION_TEMPLATE_HASH,
+            names.ANNOTATION_PAUSED,
+        }
+    ),
     metadata_only=True,
 )
 """Bootstrap and infrastructure objects: their bodies are never needed and may hold credentials."""

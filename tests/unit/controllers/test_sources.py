@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fivespot.api import names
 from fivespot.controllers.scheduledmachine.sources import (
+    CHILDREN,
+    CONTROLLER,
     add_indexes,
     child_changed,
     kept_part_changed,
@@ -30,7 +33,8 @@ def stored(version: int, **more: object) -> Object:
 def changed(*, own: bool, type_: ChangeType = ChangeType.MODIFIED) -> Change:
     new = stored(2, status={"active": False})
     old = stored(1, status={"active": True})
-    return Change(type_, new, None if type_ is ChangeType.ADDED else old, own=own)
+    writer = CONTROLLER if own else ""
+    return Change(type_, new, None if type_ is ChangeType.ADDED else old, own=own, writer=writer)
 
 
 @pytest.mark.contract("A12")
@@ -108,3 +112,10 @@ def test_indexes_that_skip_what_did_not_change_find_what_others_find(
                 set(fn(Change(ChangeType.ADDED, found)) or ())
             )
     assert not faults
+
+
+@pytest.mark.contract("B6.2")
+def test_a_pause_of_a_child_is_seen_in_the_cache() -> None:
+    """The search for orphans leaves alone what is paused, which a cached head has to tell."""
+    assert CHILDREN.annotations is not None
+    assert names.ANNOTATION_PAUSED in CHILDREN.annotations
