@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from .json_codec import decode_json, duplicate_members, encode_json
+from .json_codec import decode_json, duplicate_members, encode_json, go_numbers
 from .protobuf import MEDIA_TYPE, ProtobufError, decode_protobuf
 from .status import StatusError, bad_request, too_large, unsupported_media
 
@@ -20,6 +20,9 @@ _LONE_SURROGATE: Final = re.compile(
     rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
 """Escapes of surrogates, of which lone ones are replaced, as by Go's decoder."""
+_JSON_PATCH: Final = "application/json-patch+json"
+_UNUSUAL_NUMBER: Final = re.compile(rb"[:,\[]\s*-?\d+(?:[.eE]|\d{18})")
+"""Numbers whose text may change when Go decodes and encodes them."""
 _GO_NAMES: Final = {list: "array", str: "string", int: "number", float: "number", bool: "bool"}
 
 
@@ -86,7 +89,7 @@ def decode_patch(body: bytes, content_type: str) -> Any:
     try:
         if media_type(content_type).endswith("+yaml") and not body.lstrip().startswith(b"{"):
             return _from_yaml(body).value
-        return _from_json(body, find_duplicates=False).value
+        return _from_json(body, find_duplicates=False, exact=media_type(content_type) == _JSON_PATCH).value
     except _Broken as error:
         raise ValueError(str(error)) from None
 
@@ -125,13 +128,15 @@ def _unrecognized(kind: str, why: str) -> StatusError:
     )
 
 
-def _from_json(body: bytes, find_duplicates: bool) -> Document:
+def _from_json(body: bytes, find_duplicates: bool, *, exact: bool = False) -> Document:
     try:
         # Invalid UTF-8 is replaced, as by Go's decoder.
         text = body if _is_text(body) else body.decode(errors="replace").encode()
         value = decode_json(_LONE_SURROGATE.sub(_replaced, text) if b"\\ud" in text or b"\\uD" in text else text)
     except (msgspec.DecodeError, ValueError) as error:
         raise _Broken(_json_words(body, error)) from None
+    if not exact and _UNUSUAL_NUMBER.search(body):
+        value = go_numbers(value)
     duplicates: list[str] = []
     # A body that is encoded to the same bytes again has no duplicates; most clients send compact JSON.
     if find_duplicates and isinstance(value, dict) and encode_json(value) != body:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from .body import decode
 from .cluster import Object
+from .embedded import decode_embedded
 from .kinds import Served, ServedKind
 from .messages import ApiRequest
 from .metadata import decode_metadata
@@ -67,11 +68,18 @@ def convert_object(
     shared = {name for name, value in rest.items() if before.get(name, ABSENT) is value}
     new = {name: value for name, value in rest.items() if name not in shared}
     prune(new, served.node, "", unknown)
+    if kind.custom:
+        if not applied:
+            drop_nulls(new, served.node)
+        try:
+            decode_embedded(new, served.node, "", unknown)
+        except StatusError as fault:
+            raise bad_request(_unhandled(kind, served, fault.message)) from None
+    else:
+        kind.strategy.decode(new, unknown)
     dropped = [*(complaints or ()), *(f'unknown field "{path}"' for path in sorted(unknown))]
     if dropped and validation == "Strict":
         raise bad_request(_unhandled(kind, served, f"strict decoding error: {', '.join(dropped)}"))
-    if kind.custom and not applied:
-        drop_nulls(new, served.node)
     rest = {name: value for name, value in rest.items() if name in new or name in shared}
     if kind.custom:
         apply_defaults(rest, served.node)

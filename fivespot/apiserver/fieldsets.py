@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from .json_codec import decode_json, encode_json, json_equal
+from .metadata import NODE as METADATA
 from .schema import Node
 from .schema.validation import format_value
 
@@ -112,6 +113,8 @@ def _trim(level: dict[str, Any]) -> None:
 
 def child(node: Node, name: str) -> Node:
     """The schema of a member; an open one for members that the schema does not describe."""
+    if node.embedded and name == "metadata":
+        return METADATA
     return node.child(name) or _OPEN
 
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
 
-__all__ = ["DepthError", "decode_json", "duplicate_members", "encode_json", "json_equal"]
+__all__ = ["DepthError", "decode_json", "duplicate_members", "encode_json", "go_numbers", "json_equal"]
 
+_EXPONENT_FROM: Final = 1e21
+"""From here on Go writes numbers with an exponent."""
 DEPTH_LIMIT: Final = 10_000
 """Levels of a JSON text that Go's decoder accepts."""
 _TOKEN: Final = re.compile(rb'[\[\]{}]|"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -174,6 +177,28 @@ def json_equal(old: Any, new: Any) -> bool:
     except RecursionError:
         pass
     return not isinstance(new, dict | list) or encode_json(old, ordered=True) == encode_json(new, ordered=True)
+
+
+def go_numbers(value: Any) -> Any:
+    """Convert numbers as decoding and encoding them in Go does, in place where possible.
+
+    Integral numbers are written without a fraction, and integers beyond 64 bits lose precision.
+    """
+    whole = [value]
+    left: list[Any] = [whole]
+    while left:
+        container = left.pop()
+        for key, member in container.items() if isinstance(container, dict) else enumerate(container):
+            if isinstance(member, dict | list):
+                left.append(member)
+            elif type(member) is float or (type(member) is int and not -(2**63) <= member < 2**63):
+                container[key] = _go_number(member)
+    return whole[0]
+
+
+def _go_number(number: float) -> float:
+    as_float = float(number)
+    return int(Decimal(repr(as_float))) if as_float.is_integer() and abs(as_float) < _EXPONENT_FROM else as_float
 
 
 def duplicate_members(text: str) -> list[str]:

@@ -62,6 +62,13 @@ class Strategy:
     def default(self, new: Object) -> None:
         """Set defaults on every write; the writer owns them."""
 
+    def decode(self, new: Object, unknown: list[str]) -> None:
+        """Decode parts that the schema does not describe, and add the paths of unknown fields."""
+
+    def warnings(self, new: Object, old: Object | None) -> list[str]:
+        """Warnings about a valid object."""
+        return []
+
     def prepare_create(self, new: Object) -> None:
         """Set and clear fields when an object is created; nobody owns them."""
 

@@ -15,6 +15,7 @@ __all__ = [
     "CHECKED",
     "METADATA_SCHEMA",
     "decode_metadata",
+    "finalizer_warnings",
     "keep_system_fields",
     "metadata_problems",
     "set_creation_fields",
@@ -158,14 +159,20 @@ def keep_system_fields(new: dict[str, Any], old: Mapping[str, Any]) -> None:
 
 
 def metadata_problems(
-    metadata: Mapping[str, Any], *, namespaced: bool, label_names: bool, core: bool = False
+    metadata: Mapping[str, Any],
+    *,
+    namespaced: bool,
+    label_names: bool = False,
+    core: bool = False,
+    path_names: bool = False,
 ) -> list[FieldCause]:
     """Validate the metadata of an object before it is stored.
 
     :param core: a kind of the core group, whose finalizers without a prefix must be standard ones.
+    :param path_names: names are any path segments (embedded resources).
     :param label_names: names of this kind are DNS labels (namespaces), not subdomains.
     """
-    problem_of = label_problem if label_names else subdomain_problem
+    problem_of = is_path_segment if path_names else label_problem if label_names else subdomain_problem
     causes: list[FieldCause] = []
     generated = metadata.get("generateName", "")
     if generated and (problem := problem_of(generated.rstrip("-.") or "-")):
@@ -176,10 +183,13 @@ def metadata_problems(
         causes.append(FieldCause("metadata.name", "FieldValueRequired", words))
     elif problem := problem_of(name):
         causes.append(_invalid("metadata.name", name, problem))
-    if namespaced and not metadata.get("namespace"):
+    namespace = metadata.get("namespace")
+    if namespaced and not namespace:
         causes.append(FieldCause("metadata.namespace", "FieldValueRequired", "Required value"))
+    elif path_names and namespace and (problem := label_problem(namespace)):
+        causes.append(_invalid("metadata.namespace", namespace, problem))
     causes += _words_problems(metadata)
-    causes += _owner_problems(metadata)
+    causes += _owner_problems(metadata, embedded=path_names)
     causes += _finalizer_problems(metadata, core=core)
     return causes
 
@@ -211,12 +221,14 @@ def _words_problems(metadata: Mapping[str, Any]) -> list[FieldCause]:
     return causes
 
 
-def _owner_problems(metadata: Mapping[str, Any]) -> list[FieldCause]:
+def _owner_problems(metadata: Mapping[str, Any], *, embedded: bool) -> list[FieldCause]:
     causes = []
     controllers = 0
     for number, owner in enumerate(metadata.get("ownerReferences", ())):
         path = f"metadata.ownerReferences[{number}]"
-        if not owner.get("apiVersion"):
+        if not owner.get("apiVersion") and embedded:
+            causes.append(FieldCause(f"{path}.apiVersion", "FieldValueRequired", "Required value"))
+        elif not owner.get("apiVersion"):
             causes.append(_invalid(f"{path}.apiVersion", "", "version must not be empty"))
         for name in ("kind", "name", "uid"):
             if not owner.get(name):
@@ -242,6 +254,19 @@ def _finalizer_problems(metadata: Mapping[str, Any], *, core: bool) -> list[Fiel
         words = "finalizer orphan and foregroundDeletion cannot be both set"
         causes.append(_invalid("metadata.finalizers", finalizers, words))
     return causes
+
+
+def finalizer_warnings(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[str]:
+    """Warnings about added finalizers of custom resources without a domain."""
+    found = []
+    for name in sorted(set(new.get("finalizers", ())) - set(old.get("finalizers", ()))):
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            path = " including a path (/)" if "." in name else ""
+            found.append(
+                f"metadata.finalizers: {format_value(name)}: prefer a domain-qualified finalizer name{path} to avoid "
+                "accidental conflicts with other finalizer writers"
+            )
+    return found
 
 
 def update_problems(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[FieldCause]:

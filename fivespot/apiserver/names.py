@@ -10,6 +10,7 @@ __all__ = [
     "LABEL",
     "SUBDOMAIN",
     "is_path_segment",
+    "label1035_problem",
     "label_problem",
     "no_name",
     "qualified_problem",
@@ -35,6 +36,12 @@ _LABEL_WORDS: Final = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
     f"with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
 )
+_LABEL_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_LABEL_1035_WORDS: Final = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    f"'{_LABEL_1035}')"
+)
 _NAME_WORDS: Final = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
     f"character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME}')"
@@ -58,6 +65,13 @@ def label_problem(text: str) -> str:
     if len(text) > 63:
         return "must be no more than 63 bytes"
     return "" if LABEL.fullmatch(text) else _LABEL_WORDS
+
+
+def label1035_problem(text: str) -> str:
+    """Validate a DNS label that starts with a letter; "" when valid."""
+    if len(text) > 63:
+        return "must be no more than 63 bytes"
+    return "" if re.fullmatch(_LABEL_1035, text) else _LABEL_1035_WORDS
 
 
 @lru_cache(maxsize=4096)

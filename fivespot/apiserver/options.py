@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from .messages import ApiRequest
@@ -47,6 +47,8 @@ class WriteOptions:
     manager: str
     validation: str
     force: bool
+    warnings: list[str] = field(default_factory=list)
+    """Warnings about the written object, for the client."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from .body import decode_patch, media_type
 from .cluster import Object
+from .json_codec import go_numbers
 from .json_patch import JsonPatchError, apply_operations
 from .schema import Node
 from .status import StatusError, bad_request, not_implemented, unsupported_media
@@ -76,7 +77,7 @@ def _json_patch(current: Object, patch: Any) -> Any:
                 words = f"json: cannot unmarshal {_GO_NAMES[type(given)]} into Go struct field"
                 raise bad_request(f"error decoding patch: {words} jsonPatchOp.{name} of type string")
     try:
-        return apply_operations(current, [operation or {} for operation in patch])
+        return go_numbers(apply_operations(current, [operation or {} for operation in patch]))
     except JsonPatchError:
         raise rejected() from None
 

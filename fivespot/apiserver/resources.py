@@ -138,7 +138,9 @@ class Resources:
         owner = self._owner(kind, served, options)
         with _telling(decoded.warnings):
             body = self._writer.create(kind, served, target.namespace, decoded.body, options, owner)
-        return self._written(201, request, kind, served, body, decoded.warnings, dry_run=options.dry_run)
+        return self._written(
+            201, request, kind, served, body, [*decoded.warnings, *options.warnings], dry_run=options.dry_run
+        )
 
     def _replace(self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget) -> ApiResponse:
         options = write_options(request, "UpdateOptions")
@@ -148,7 +150,13 @@ class Resources:
         with _telling(decoded.warnings):
             body, created = self._writer.replace(kind, served, target.namespace, name, decoded.body, options, owner)
         return self._written(
-            201 if created else 200, request, kind, served, body, decoded.warnings, dry_run=options.dry_run
+            201 if created else 200,
+            request,
+            kind,
+            served,
+            body,
+            [*decoded.warnings, *options.warnings],
+            dry_run=options.dry_run,
         )
 
     def _finalize(self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget) -> ApiResponse:
@@ -202,7 +210,7 @@ class Resources:
                 owner,
                 shares=self._may_share(kind, served, target) and media != STRATEGIC,
             )
-        return self._written(200, request, kind, served, body, warnings, dry_run=options.dry_run)
+        return self._written(200, request, kind, served, body, [*warnings, *options.warnings], dry_run=options.dry_run)
 
     def _may_share(self, kind: ServedKind, served: Served, target: RequestTarget) -> bool:
         """Whether a patch may share parts with the stored object, because no default is missing in any of them.
@@ -230,14 +238,16 @@ class Resources:
             body = self._writer.change(
                 kind, served, target.namespace, target.name, change, options, owner, tracked=False
             )
-            return self._written(200, request, kind, served, body, warnings, dry_run=options.dry_run)
+            return self._written(
+                200, request, kind, served, body, [*warnings, *options.warnings], dry_run=options.dry_run
+            )
         if config["metadata"].get("uid"):
             given = config["metadata"]["uid"]
             why = f"uid mismatch: the provided object specified uid {given}, and no existing object was found"
             raise conflict(kind.group, kind.plural, target.name, why)
         nothing = {"apiVersion": kind.api_version(served.name), "kind": kind.kind, "metadata": {}}
         made = self._writer.create(kind, served, target.namespace, change(nothing), options, None)
-        return self._written(201, request, kind, served, made, warnings, dry_run=options.dry_run)
+        return self._written(201, request, kind, served, made, [*warnings, *options.warnings], dry_run=options.dry_run)
 
     def _configuration(
         self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget, options: WriteOptions

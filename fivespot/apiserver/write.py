@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from .cluster import Cluster, Object
+from .embedded import embedded_problems
 from .json_codec import json_equal
 from .kinds import Served, ServedKind
 from .managed_fields import Owner, track_update, with_metadata
@@ -81,6 +82,7 @@ class Writer:
         if kind.generated:
             metadata["generation"] = 1
         self._validate(kind, served, body, None)
+        options.warnings.extend(kind.strategy.warnings(body, None))
         if self._cluster.find(kind, namespace, metadata["name"]) is not None:
             raise already_exists(kind.group, kind.plural, metadata["name"])
         if not options.dry_run:
@@ -206,6 +208,7 @@ class Writer:
         if json_equal(new, old):
             return new
         self._validate(kind, served, new, old)
+        options.warnings.extend(kind.strategy.warnings(new, old))
         if options.dry_run:
             return new
         # A subresource may have put back the metadata of the old object.
@@ -265,6 +268,8 @@ class Writer:
         body = _rest(new)
         before: Any = ABSENT if old is None else _rest(old)
         causes = validate(body, served.node, "", before)
+        if served.node.embeds:
+            causes += embedded_problems(body, served.node, "")
         if not served.node.ruled:
             return causes
         if is_blocking(causes):

@@ -56,22 +56,25 @@ def _words(error: object) -> str:
     )
 
 
-def compile_expression(expression: str, own: str, *, optional_old: bool = False) -> Program:
+def compile_expression(
+    expression: str, own: str, *, optional_old: bool = False, variables: tuple[tuple[str, str], ...] = ()
+) -> Program:
     """Compile an expression.
 
     :param own: the schema type of ``self``; "" when it is dynamic.
     :param optional_old: ``oldSelf`` is an optional.
+    :param variables: more variables with their types, such as ``STRING``, ``list INT`` and "" for a dynamic one.
     :raises CelError: it is invalid.
     """
     try:
         text = _OPTIONAL_OLD.format(expression) if optional_old else expression
-        return Program(_environment(own).compile(text))
+        return Program(_environment(own, variables).compile(text))
     except (RuntimeError, ValueError, TypeError) as error:
         raise CelError(_words(error)) from None
 
 
 @lru_cache(maxsize=32)
-def _environment(own: str) -> Any:
+def _environment(own: str, more: tuple[tuple[str, str], ...] = ()) -> Any:
     try:
         cel = import_module("cel_expr_python.cel")
     except ModuleNotFoundError as error:
@@ -93,7 +96,17 @@ def _environment(own: str) -> Any:
         cel.CelExtension("kubernetes", _declarations(cel)),
     ]
     variables = {"self": this, "oldSelf": this, "before": kinds.List(kinds.DYN)}
+    variables |= {name: _type_of(kinds, text) for name, text in more}
     return cel.NewEnv(variables=variables, extensions=extensions)
+
+
+def _type_of(kinds: Any, text: str) -> Any:
+    first, _, rest = text.partition(" ")
+    if first == "list":
+        return kinds.List(_type_of(kinds, rest))
+    if first == "map":
+        return kinds.Map(kinds.STRING, _type_of(kinds, rest))
+    return getattr(kinds, first) if first and first != "optional" else kinds.DYN
 
 
 def _declarations(cel: Any) -> list[Any]:

@@ -16,7 +16,7 @@ from .cel import CelError, Program, compile_expression
 from .node import Node, ValidationRule, cel_name
 from .validation import ABSENT, format_value, identity, lists_alike
 
-__all__ = ["check_rules", "rule_problems"]
+__all__ = ["check_rules"]
 
 _SELF: Final = re.compile(r"\bself\b(?:\.\??(\w+))?")
 _OLD: Final = re.compile(r"\boldSelf\b(?:\.\??(\w+))?")
@@ -152,43 +152,6 @@ def _holds(rule: ValidationRule, node: Node, seen: bytes, old: bytes | None) -> 
 @lru_cache(maxsize=4096)
 def _program(rule: ValidationRule, kind: str) -> Program:
     return compile_expression(rule.rule, kind, optional_old=rule.optional_old_self)
-
-
-def rule_problems(node: Node, path: str) -> list[FieldCause]:
-    """Validate the rules of one level of a schema."""
-    causes = []
-    for number, rule in enumerate(node.rules):
-        where = f"{path}.x-kubernetes-validations[{number}]"
-        if not rule.rule.strip():
-            causes.append(FieldCause(f"{where}.rule", "FieldValueRequired", "Required value: rule is not specified"))
-            continue
-        try:
-            program = _program(rule, node.type)
-        except CelError as error:
-            words = f"Invalid value: {_go_rule(rule)}: compilation failed: {error}"
-            causes.append(FieldCause(f"{where}.rule", "FieldValueInvalid", words))
-            continue
-        if program.type not in {"BOOL", "DYN"}:
-            words = f"Invalid value: {_go_rule(rule)}: compilation failed: must evaluate to a bool"
-            causes.append(FieldCause(f"{where}.rule", "FieldValueInvalid", words))
-        if rule.message_expression:
-            try:
-                compile_expression(rule.message_expression, node.type)
-            except CelError as error:
-                words = f"Invalid value: {_go_rule(rule)}: messageExpression compilation failed: {error}"
-                causes.append(FieldCause(f"{where}.messageExpression", "FieldValueInvalid", words))
-    return causes
-
-
-def _go_rule(rule: ValidationRule) -> str:
-    return format_value({
-        "ValidationRule": rule.rule,
-        "Message": rule.message,
-        "MessageExpression": rule.message_expression,
-        "Reason": None if rule.reason == "FieldValueInvalid" else rule.reason,
-        "FieldPath": rule.field_path,
-        "OptionalOldSelf": True if rule.optional_old_self else None,
-    })  # fmt: skip
 
 
 def _is_visible(name: str, node: Node) -> bool:

@@ -30,9 +30,11 @@ def _prune_object(value: dict[str, Any], node: Node, path: str, unknown: list[st
     kept_open = node.preserve or node.closed or node.int_or_string
     dropped = []
     for name, member in value.items():
+        if node.embedded and name in _TYPE_META:
+            continue
         inner = properties.get(name) or additional
         if inner is None:
-            if not kept_open and not (node.embedded and name in _TYPE_META):
+            if not kept_open:
                 dropped.append(name)
         elif isinstance(member, dict | list):
             prune(member, inner, _join(path, name) if unknown is not None else "", unknown)

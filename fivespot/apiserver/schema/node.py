@@ -25,6 +25,7 @@ class ValidationRule:
     reason: str = "FieldValueInvalid"
     field_path: str = ""
     optional_old_self: bool = False
+    raw: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def transition(self) -> bool:
@@ -186,7 +187,7 @@ def compile_schema(raw: Mapping[str, Any]) -> Node:
     return node
 
 
-_SCALARS: Final[Mapping[str, PythonType]] = {"string": str, "boolean": bool, "integer": int}
+_SCALARS: Final[Mapping[str, PythonType]] = {"string": str, "boolean": bool}
 
 
 def _additional(raw: Any) -> Node | None:
@@ -203,6 +204,7 @@ def _rule(raw: Mapping[str, Any]) -> ValidationRule:
         reason=raw.get("reason") or "FieldValueInvalid",
         field_path=raw.get("fieldPath") or "",
         optional_old_self=bool(raw.get("optionalOldSelf")),
+        raw=raw,
     )
 
 

@@ -62,6 +62,9 @@ def _check(value: Any, node: Node, path: str, old: Any, causes: list[FieldCause]
         return
     found = json_type(value)
     if not _fits(value, found, node):
+        if node.type == "integer" and found in {"integer", "number"}:
+            causes.append(_out_of_range(node.format or "default", node, path))
+            found = "number"
         causes.append(_wrong_type(path, _wanted(node), found))
         return
     if found == "object":
@@ -88,12 +91,14 @@ def _wanted(node: Node) -> str:
 
 def _fits(value: Any, found: str, node: Node) -> bool:
     if node.int_or_string:
-        return found in {"integer", "string"}
+        return found == "string" or (found == "integer" and _is_int64(value))
     if not node.type or found == node.type:
-        return True
-    if node.type == "number":
-        return found == "integer"
-    return node.type == "integer" and found == "number" and float(value).is_integer()
+        return found != "integer" or node.type != "integer" or _is_int64(value)
+    return node.type == "number" and found == "integer"
+
+
+def _is_int64(value: int) -> bool:
+    return -(2**63) <= value < 2**63
 
 
 def _wrong_type(path: str, wanted: str, found: str) -> FieldCause:
@@ -121,8 +126,22 @@ def _check_plain(value: Any, node: Node, path: str, causes: list[FieldCause]) ->
         causes.append(FieldCause(path, "FieldValueNotSupported", message))
     if isinstance(value, str):
         _check_text(value, node, path, causes)
-    elif isinstance(value, int | float) and not isinstance(value, bool) and node.limits:
-        _check_number(value, node, path, causes)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        if node.limits:
+            _check_number(value, node, path, causes)
+        if (node.type, node.format) in _RANGES and abs(value) > _RANGES[node.type, node.format] - (value > 0):
+            causes.append(_out_of_range(node.format, node, path))
+
+
+_RANGES: Final[Mapping[tuple[str, str], float]] = {
+    ("integer", "int32"): 2**31,
+    ("number", "float"): 3.40282346638528859811704183484516925440e38,
+}
+
+
+def _out_of_range(form: str, node: Node, path: str) -> FieldCause:
+    words = f'Invalid value: "": Checked value must be of type {node.type} with format {form} in {path}'
+    return FieldCause("<nil>", "FieldValueInvalid", words)
 
 
 def _check_text(value: str, node: Node, path: str, causes: list[FieldCause]) -> None:
