@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from .cluster import Cluster, Object
 from .crds import CLEANUP, DEFINITIONS, kind_of, resource_of
-from .delete import FOREGROUND, ORPHAN, Deleter
+from .delete import Deleter
+from .garbage_collector import GarbageCollector, any_version
 from .kinds import Served, ServedKind
-from .store import Entry, Event, Notifier
+from .store import Event, Notifier
 
 __all__ = ["Lifecycle"]
 
@@ -32,7 +33,7 @@ class Lifecycle:
         self._deleter = Deleter(cluster)
         self._jobs: deque[Job] = deque()
         self._wake = Notifier()
-        self._dependants: dict[str, set[str]] = {}
+        self._collector = GarbageCollector(cluster, self._later)
         self._epochs = 0
         self._specs: dict[tuple[str, str], Object] = {}
         cluster.store.listen(self._changed)
@@ -60,7 +61,6 @@ class Lifecycle:
 
     def _changed(self, group: str, plural: str, event: Event) -> None:
         new = event.new
-        self._index(event)
         if (group, plural) == DEFINITIONS:
             self._definition(event)
         elif (group, plural) == ("", "namespaces"):
@@ -70,29 +70,9 @@ class Lifecycle:
             holder = self._cluster.store.collection("", "namespaces").entries.get(new.namespace)
             if holder is not None and holder.deleting:
                 self._later(lambda: self._empty_namespace(new.namespace))
+        self._collector.changed(event)
         if event.deleted:
-            if new.uid in self._dependants:
-                self._later(lambda: self._owner_gone(new.uid))
-            for owner in new.owners:
-                self._later(lambda uid=owner: self._foreground(uid))  # type: ignore[misc]
             self._maybe_last_of_kind(group, plural)
-        elif new.deleting:
-            self._later(lambda: self._propagate(new.uid))
-        elif new.owners and (event.old is None or event.old.owners != new.owners):
-            self._later(lambda: self._check_owners(new.uid))
-
-    def _index(self, event: Event) -> None:
-        before = set(event.old.owners) if event.old is not None else set()
-        after = set() if event.deleted else set(event.new.owners)
-        uid = event.new.uid
-        for owner in before - after:
-            held = self._dependants.get(owner)
-            if held is not None:
-                held.discard(uid)
-                if not held:
-                    del self._dependants[owner]
-        for owner in after - before:
-            self._dependants.setdefault(owner, set()).add(uid)
 
     # -- definitions ---------------------------------------------------------------------------------------------
 
@@ -154,6 +134,7 @@ class Lifecycle:
         self._epochs += 1
         made.epoch = self._epochs
         self._cluster.registry.add(made)
+        self._collector.kinds_changed()
 
     def _name_conflict(self, body: Object) -> tuple[str, str] | None:
         """The reason and message of a conflict with the names of another kind of the group."""
@@ -223,121 +204,18 @@ class Lifecycle:
 
     def _delete_all(self, kind: ServedKind, namespace: str) -> int:
         """Delete the objects of a kind; returns how many remain."""
-        served = _any_version(kind)
+        served = any_version(kind)
         for entry in self._cluster.collection(kind).snapshot(namespace):
             if not entry.deleting:
                 self._deleter.mark(kind, served, entry, "Background")
         return len(self._cluster.collection(kind).keys(namespace))
-
-    # -- owners --------------------------------------------------------------------------------------------------
-
-    def _owner_gone(self, uid: str) -> None:
-        for dependant in list(self._dependants.get(uid, ())):
-            self._later(lambda each=dependant: self._check_owners(each))  # type: ignore[misc]
-
-    def _check_owners(self, uid: str) -> None:
-        """Delete an object without an existing owner; otherwise remove references to owners that do not exist."""
-        found = self._find(uid)
-        if found is None:
-            return
-        kind, served, entry = found
-        if entry.deleting or not entry.owners:
-            return
-        there = [owner for owner in entry.owners if self._is_owner(owner, entry)]
-        if not there:
-            body = self._cluster.decode(entry, kind, served)
-            finalizers = body["metadata"].get("finalizers", [])
-            policy = "Orphan" if ORPHAN in finalizers else "Foreground" if FOREGROUND in finalizers else "Background"
-            self._deleter.mark(kind, served, entry, policy)
-        elif len(there) < len(entry.owners):
-            self._drop_owners(kind, served, entry, set(there))
-
-    def _is_owner(self, uid: str, dependant: Entry) -> bool:
-        found = self._find(uid)
-        # Owners in another namespace do not count.
-        return found is not None and (not found[0].namespaced or found[2].namespace == dependant.namespace)
-
-    def _drop_owners(self, kind: ServedKind, served: Served, entry: Entry, kept: set[str]) -> None:
-        body = self._cluster.decode(entry, kind, served)
-        owners = [owner for owner in body["metadata"].get("ownerReferences", []) if owner.get("uid") in kept]
-        body["metadata"]["ownerReferences"] = owners
-        if not owners:
-            del body["metadata"]["ownerReferences"]
-        self._cluster.put(kind, served, body)
-
-    def _propagate(self, uid: str) -> None:
-        """Process the garbage collector's finalizers of a deleting object."""
-        found = self._find(uid)
-        if found is None:
-            return
-        kind, served, entry = found
-        finalizers = self._cluster.decode(entry, kind, served)["metadata"].get("finalizers", [])
-        if ORPHAN in finalizers:
-            for dependant in list(self._dependants.get(uid, ())):
-                held = self._find(dependant)
-                if held is not None:
-                    self._drop_owners(*held, set(held[2].owners) - {uid})
-            self._finish(uid, ORPHAN)
-        elif FOREGROUND in finalizers:
-            self._foreground(uid)
-
-    def _foreground(self, uid: str) -> None:
-        found = self._find(uid)
-        if found is None or not found[2].deleting:
-            return
-        kind, served, entry = found
-        if FOREGROUND not in self._cluster.decode(entry, kind, served)["metadata"].get("finalizers", []):
-            return
-        waiting = False
-        for dependant in list(self._dependants.get(uid, ())):
-            held = self._find(dependant)
-            if held is None:
-                continue
-            body = self._cluster.decode(held[2], held[0], held[1])
-            blocks = any(
-                owner.get("uid") == uid and owner.get("blockOwnerDeletion")
-                for owner in body["metadata"]["ownerReferences"]
-            )
-            waiting = waiting or blocks
-            others = [owner for owner in held[2].owners if owner != uid and self._is_owner(owner, held[2])]
-            if others:
-                self._drop_owners(*held, set(others))
-            elif not held[2].deleting:
-                self._deleter.mark(*held, "Foreground" if blocks else "Background")
-        if not waiting or not self._dependants.get(uid):
-            self._finish(uid, FOREGROUND)
-
-    def _finish(self, uid: str, finalizer: str) -> None:
-        found = self._find(uid)
-        if found is None:
-            return
-        kind, served, entry = found
-        body = self._cluster.decode(entry, kind, served)
-        finalizers = [each for each in body["metadata"].get("finalizers", []) if each != finalizer]
-        if finalizers:
-            body["metadata"]["finalizers"] = finalizers
-            self._cluster.put(kind, served, body)
-        else:
-            self._cluster.remove(kind, entry.key)
 
     # -- lookups -------------------------------------------------------------------------------------------------
 
     def _kind(self, group: str, plural: str) -> tuple[ServedKind, Served]:
         kind = self._cluster.registry.find(group, plural)
         assert kind is not None, "built-in kinds are always served"
-        return kind, _any_version(kind)
-
-    def _find(self, uid: str) -> tuple[ServedKind, Served, Entry] | None:
-        found = self._cluster.store.find(uid)
-        if found is None:
-            return None
-        group, plural, entry = found
-        kind = self._cluster.registry.find(group, plural)
-        return None if kind is None else (kind, _any_version(kind), entry)
-
-
-def _any_version(kind: ServedKind) -> Served:
-    return kind.versions.get(kind.storage) or next(iter(kind.versions.values()))
+        return kind, any_version(kind)
 
 
 def _alike(one: ServedKind, other: ServedKind) -> bool:

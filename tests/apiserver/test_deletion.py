@@ -151,3 +151,41 @@ def test_a_namespace_shows_what_it_is(target: Target, ns: str) -> None:
     assert seen["metadata"]["labels"] == {"kubernetes.io/metadata.name": ns}
     assert (seen["spec"], seen["status"]) == ({"finalizers": ["kubernetes"]}, {"phase": "Active"})
     assert "generation" not in seen["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "kept"),
+    [
+        ({"apiVersion": "unknown.example.com/v1", "kind": "Unknown"}, True),
+        ({"apiVersion": "v9", "kind": "ConfigMap"}, True),
+        ({"apiVersion": "v1", "kind": "Unknown"}, True),
+        ({"apiVersion": "v1", "kind": "ConfigMap"}, False),
+    ],
+)
+def test_an_object_is_kept_while_the_kind_of_its_owner_is_unknown(
+    target: Target, maps: str, reference: dict[str, str], kept: bool
+) -> None:
+    owner = {**reference, "name": "none", "uid": "8b3f51a3-0d6b-4a55-a7f5-1f2c0d2f4a11"}
+    target.create(maps, config_map("dependant", ownerReferences=[owner])).ok()
+    if kept:
+        # The collector of the real server has long collected this one when it has seen the other.
+        absent = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "name": "none",
+            "uid": "8b3f51a3-0d6b-4a55-a7f5-1f2c0d2f4a12",
+        }
+        target.create(maps, config_map("later", ownerReferences=[absent])).ok()
+        target.eventually(lambda: target.get(f"{maps}/later").status == 404)
+        assert target.get(f"{maps}/dependant").ok()["metadata"]["ownerReferences"] == [owner]
+    else:
+        target.eventually(lambda: target.get(f"{maps}/dependant").status == 404)
+
+
+def test_an_unknown_owner_keeps_the_others_from_being_dropped(target: Target, maps: str) -> None:
+    unknown = {"apiVersion": "unknown.example.com/v1", "kind": "Unknown", "name": "a", "uid": "u1"}
+    absent = {"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "u2"}
+    target.create(maps, config_map("dependant", ownerReferences=[unknown, absent])).ok()
+    target.create(maps, config_map("later", ownerReferences=[absent])).ok()
+    target.eventually(lambda: target.get(f"{maps}/later").status == 404)
+    assert target.get(f"{maps}/dependant").ok()["metadata"]["ownerReferences"] == [unknown, absent]
