@@ -14,6 +14,9 @@ Schema = Mapping[str, Any]
 
 _TEXT: Final[Schema] = {"type": "string"}
 _INT: Final[Schema] = {"type": "integer"}
+_INT32: Final[Schema] = {"type": "integer", "format": "int32"}
+_BYTES: Final[Schema] = {"type": "object", "additionalProperties": {"type": "string", "format": "base64"}}
+_QUANTITIES: Final[Schema] = {"type": "object", "additionalProperties": {"x-kubernetes-int-or-string": True}}
 _FLAG: Final[Schema] = {"type": "boolean"}
 _TIME: Final[Schema] = {"type": "string", "format": "date-time", "nullable": True}
 _MICRO: Final[Schema] = {"type": "string", "format": "micro-time", "nullable": True}
@@ -50,7 +53,7 @@ _CONDITION: Final = _object(
 )  # fmt: skip
 _CONDITIONS: Final = _list(_CONDITION, "type")
 _SOURCE: Final = _object(component=_TEXT, host=_TEXT)
-_SERIES: Final = _object(count=_INT, lastObservedTime=_MICRO)
+_SERIES: Final = _object(count=_INT32, lastObservedTime=_MICRO)
 _CONTAINER: Final = {
     **_object(name=_TEXT, image=_TEXT, command=_list(_TEXT), args=_list(_TEXT)),
     "x-kubernetes-preserve-unknown-fields": True,
@@ -70,7 +73,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
     ),
     "ConfigMap": _object(
         "ConfigMap holds configuration data for pods to consume.",
-        binaryData=_described(_TEXTS, "BinaryData contains the binary data, in base64."),
+        binaryData=_described(_BYTES, "BinaryData contains the binary data, in base64."),
         data=_described(_TEXTS, "Data contains the configuration data."),
         immutable=_described(
             _FLAG, "Immutable, if set to true, ensures that data stored in the ConfigMap cannot be updated."
@@ -79,7 +82,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
     "Secret": _object(
         "Secret holds secret data of a certain type.",
         data=_described(
-            {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}},
+            _BYTES,
             "Data contains the secret data, in base64.",
         ),
         immutable=_described(
@@ -102,8 +105,8 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
             "spec contains the specification of the Lease.",
             acquireTime=_MICRO,
             holderIdentity=_described(_TEXT, "holderIdentity contains the identity of the holder of a current lease."),
-            leaseDurationSeconds=_INT,
-            leaseTransitions=_INT,
+            leaseDurationSeconds=_INT32,
+            leaseTransitions=_INT32,
             preferredHolder=_TEXT,
             renewTime=_MICRO,
             strategy=_TEXT,
@@ -112,7 +115,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
     "Event": _object(
         "Event is a report of an event somewhere in the cluster.",
         action=_TEXT,
-        count=_INT,
+        count=_INT32,
         eventTime=_MICRO,
         firstTimestamp=_TIME,
         involvedObject=_described(_ATOMIC_REFERENCE, "The object that this event is about."),
@@ -129,7 +132,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
     "events.k8s.io/Event": _object(
         "Event is a report of an event somewhere in the cluster.",
         action=_TEXT,
-        deprecatedCount=_INT,
+        deprecatedCount=_INT32,
         deprecatedFirstTimestamp=_TIME,
         deprecatedLastTimestamp=_TIME,
         deprecatedSource=_SOURCE,
@@ -149,8 +152,8 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
         status=_open(
             _object(
                 addresses=_list(_object(address=_TEXT, type=_TEXT), "type"),
-                allocatable=_ANY,
-                capacity=_ANY,
+                allocatable=_QUANTITIES,
+                capacity=_QUANTITIES,
                 conditions=_CONDITIONS,
                 nodeInfo=_ANY,
             )

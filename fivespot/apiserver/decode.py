@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
 from .body import decode
+from .clock import micro_time, timestamp
 from .cluster import Object
 from .embedded import decode_embedded
 from .kinds import Served, ServedKind
 from .messages import ApiRequest
 from .metadata import decode_metadata
 from .schema import ABSENT, Node, apply_defaults, drop_nulls, prune, validate
+from .schema.formats import FORMATS
 from .schema.validation import json_type
 from .status import StatusError, bad_request
 
@@ -134,6 +137,8 @@ def _typed(rest: Object, kind: ServedKind, served: Served) -> None:
     """Refuse wrong types and drop empty members, as decoding a built-in kind into its Go type does."""
     _drop_empty(rest, served.node)
     for cause in validate(rest, served.node, kind.kind):
+        if cause.field == "<nil>":
+            raise bad_request(_unhandled(kind, served, f"json: cannot unmarshal number: {cause.message}"))
         if cause.reason == "FieldValueTypeInvalid":
             raise _wrong_type(rest, kind, served, cause.field)
 
@@ -153,7 +158,9 @@ def _wrong_type(rest: Object, kind: ServedKind, served: Served, path: str) -> St
         node = node.child(name) if node else None
     if isinstance(value, str) and node is not None and node.format:
         words = (
-            "illegal base64 data at input byte 0" if node.format == "byte" else f'parsing time "{value}": cannot parse'
+            "illegal base64 data at input byte 0"
+            if node.format == "base64"
+            else f'parsing time "{value}": cannot parse'
         )
         return bad_request(_unhandled(kind, served, words))
     found = {"integer": "number"}.get(json_type(value), json_type(value)).replace("boolean", "bool")
@@ -173,6 +180,19 @@ def _go_type(node: Node | None) -> str:
     return _GO_TYPES.get(node.type, "struct")
 
 
+_INSTANTS: Final = frozenset({"date-time", "micro-time"})
+
+
+def _canonical_time(text: str, form: str) -> str:
+    """A timestamp in UTC with the precision of its type; other texts are left for validation."""
+    if text.endswith("Z") and "." not in text:
+        return text
+    if text in {"", None} or not FORMATS[form](text):
+        return text
+    moment = datetime.fromisoformat(text.upper()).astimezone(UTC)
+    return micro_time(moment) if form == "micro-time" else timestamp(moment)
+
+
 def _drop_empty(value: Any, node: Node) -> None:
     if isinstance(value, dict):
         for name in list(value):
@@ -185,11 +205,11 @@ def _drop_empty(value: Any, node: Node) -> None:
                 del value[name]
             elif inner is not None:
                 _drop_empty(member, inner)
-                if (
-                    not member
-                    and (inner.items is not None or inner.additional is not None)
-                    and isinstance(member, dict | list)
-                ):
+                if inner.format in _INSTANTS and isinstance(member, str):
+                    value[name] = _canonical_time(member, inner.format)
+                elif inner.format == "base64" and member == []:
+                    value[name] = ""
+                elif (member == [] and inner.items is not None) or (member == {} and inner.additional is not None):
                     del value[name]
     elif isinstance(value, list) and node.items is not None:
         for member in value:

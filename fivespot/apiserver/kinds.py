@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
 
 from .schema import Node, compile_schema
 from .status import FieldCause
@@ -47,6 +48,9 @@ class Strategy:
 
     selectable: tuple[str, ...] = ()
     """Fields beside ``metadata.name`` and ``metadata.namespace`` that field selectors may use."""
+
+    stored_fields: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Names under which :attr:`selectable` fields are stored, where they differ."""
 
     unconditional = True
     """Whether a PUT without resourceVersion is allowed."""

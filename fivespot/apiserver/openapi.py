@@ -23,6 +23,7 @@ _KIND_WORDS: Final = (
     "Kind is a string value representing the REST resource this object represents. Servers may infer this from the "
     "endpoint the client submits requests to. Cannot be updated. In CamelCase."
 )
+_OWN_FORMATS: Final = {"base64": "byte", "micro-time": "date-time"}
 _PARAMETERS: Final = ("dryRun", "fieldManager", "fieldValidation", "pretty")
 
 
@@ -117,8 +118,8 @@ def _published(schema: Any) -> Any:
     if not isinstance(schema, Mapping):
         return schema
     made = dict(schema)
-    if made.get("format") == "micro-time":
-        made["format"] = "date-time"
+    if made.get("format") in _OWN_FORMATS:
+        made["format"] = _OWN_FORMATS[made["format"]]
     if made.get("x-kubernetes-int-or-string") and "anyOf" not in made and "allOf" not in made:
         made["anyOf"] = [{"type": "integer"}, {"type": "string"}]
     if isinstance(made.get("properties"), Mapping):

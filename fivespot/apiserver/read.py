@@ -55,7 +55,10 @@ def selector_of(kind: ServedKind, options: ListOptions) -> ObjectSelector:
             (name if name.startswith("metadata.") else f".{name}", equal, value) for name, equal, value in terms
         )
         return ObjectSelector(parse_labels(options.labels), dotted)
-    return ObjectSelector(parse_labels(options.labels), parse_fields(options.fields, known))
+    stored = kind.strategy.stored_fields
+    terms = parse_fields(options.fields, known)
+    renamed = tuple((stored.get(name, name), equal, value) for name, equal, value in terms)
+    return ObjectSelector(parse_labels(options.labels), renamed)
 
 
 def get_object(

@@ -261,7 +261,8 @@ class Writer:
             causes += self._validate_custom(served, new, old)
         causes += kind.strategy.validate(new, old)
         if causes:
-            raise invalid(kind.group, kind.kind, metadata.get("name", ""), causes)
+            # Events of both groups are validated in the core group's form.
+            raise invalid(kind.place[0], kind.kind, metadata.get("name", ""), causes)
 
     @staticmethod
     def _validate_custom(served: Served, new: Object, old: Object | None) -> list[FieldCause]:

@@ -147,6 +147,7 @@ def is_format(name: str, schema_type: str) -> bool:
 
 
 FORMATS: Final[dict[str, Callable[[str], bool]]] = {
+    "base64": lambda text: not text or _BYTE.fullmatch(text) is not None,
     "bsonobjectid": _matches("[0-9a-fA-F]{24}"),
     "byte": lambda text: _BYTE.fullmatch(text) is not None,
     "cidr": _is_network,
@@ -177,4 +178,4 @@ FORMATS: Final[dict[str, Callable[[str], bool]]] = {
     "uuid5": _is_uuid("5", "[89ab]"),
 }
 """Checks by format."""
-_FORMAT_NAMES: Final = frozenset(name.replace("-", "") for name in FORMATS if name != "micro-time")
+_FORMAT_NAMES: Final = frozenset(name.replace("-", "") for name in FORMATS if name not in {"base64", "micro-time"})
