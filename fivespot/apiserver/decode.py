@@ -78,16 +78,15 @@ def convert_object(
             decode_embedded(new, served.node, "", unknown)
         except StatusError as fault:
             raise bad_request(_unhandled(kind, served, fault.message)) from None
-    else:
-        kind.strategy.decode(new, unknown)
+    rest = {name: value for name, value in rest.items() if name in new or name in shared}
+    if not kind.custom:
+        _typed(rest, kind, served)
+        kind.strategy.decode(rest, unknown)
     dropped = [*(complaints or ()), *(f'unknown field "{path}"' for path in sorted(unknown))]
     if dropped and validation == "Strict":
         raise bad_request(_unhandled(kind, served, f"strict decoding error: {', '.join(dropped)}"))
-    rest = {name: value for name, value in rest.items() if name in new or name in shared}
     if kind.custom:
         apply_defaults(rest, served.node)
-    else:
-        _typed(rest, kind, served)
     whole = {"apiVersion": kind.api_version(served.name), "kind": kind.kind, "metadata": metadata, **rest}
     return Decoded(whole, dropped if validation == "Warn" else [])
 

@@ -172,16 +172,17 @@ def applied_set(value: Any, node: Node) -> FieldSet:
     return found
 
 
-def _leaves(value: Any, node: Node, path: Path, found: set[Path]) -> None:
+def _leaves(value: Any, node: Node, path: Path, found: set[Path], *, dynamic: bool = False) -> None:
     if not is_granular(value, node) or (value == {} and path) or len(path) >= LEVELS:
         # An empty map is a field of its own; an empty associative list is not.
         found.add(path)
         return
-    if path and (path[-1].startswith("k:") or node is _OPEN):
-        # Items of lists with keys are fields themselves, and so are maps without a schema.
+    if path and (path[-1].startswith("k:") or dynamic):
+        # Items of lists with keys are fields themselves, and so are members that a schema does not name.
         found.add(path)
     for name, inner, below in parts(value, node):
-        _leaves(inner, below, (*path, name), found)
+        unnamed = isinstance(value, dict) and name[2:] not in node.properties
+        _leaves(inner, below, (*path, name), found, dynamic=unnamed and below is not METADATA)
 
 
 def everything(value: Any, node: Node, path: Path, found: set[Path]) -> None:

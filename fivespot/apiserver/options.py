@@ -109,7 +109,7 @@ def list_options(request: ApiRequest) -> ListOptions:
         watch=watch,
         bookmarks=boolean(asked("allowWatchBookmarks")),
         initial_events=boolean(initial) if initial else None,
-        timeout=max(0, number(asked("timeoutSeconds"))),
+        timeout=number(asked("timeoutSeconds")),
     )
     problems = [_watch_problem(options)] if watch else _list_problems(options)
     causes = [problem for problem in problems if problem is not None]

@@ -93,7 +93,9 @@ async def list_objects(
     selector = selector_of(kind, options)
     version, start, entries = _snapshot(cluster, kind, namespace, options)
     first = bisect_left(entries, start, key=lambda entry: entry.key) if start else 0
-    picked, following = await _pick(entries, first, selector, options.limit)
+    # As from kube-apiserver's watch cache, which has no pages.
+    limit = 0 if options.version == "0" and not options.token else options.limit
+    picked, following = await _pick(entries, first, selector, limit)
     metadata: dict[str, Any] = {"resourceVersion": str(version)}
     if following is not None:
         metadata["continue"] = _token(version, entries[following - 1].key, namespace)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from .apply import apply_configuration, check_typed
 from .body import decode_options, decode_patch
@@ -40,6 +40,9 @@ from .watch import watch_objects
 from .write import Writer
 
 __all__ = ["Resources"]
+
+
+_ADDRESS: Final = ("name", "namespace", "uid", "resourceVersion")
 
 
 class Resources:
@@ -229,6 +232,10 @@ class Resources:
         now = self._cluster.now()
         if served.status and target.subresource != "status":
             config.pop("status", None)
+        elif kind.custom and target.subresource == "status":
+            kept = {name: config["metadata"][name] for name in _ADDRESS if name in config["metadata"]}
+            status = {"status": config["status"]} if "status" in config else {}
+            config = {"apiVersion": config["apiVersion"], "kind": config["kind"], "metadata": kept, **status}
 
         def change(old: Object) -> Object:
             merged = apply_configuration(old, config, node, owner, now, force=options.force)

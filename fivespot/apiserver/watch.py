@@ -41,7 +41,8 @@ def watch_objects(
         version = parse_version(options.version)
     except ValueError as error:
         raise internal(f'resourceVersion: Invalid value: "{options.version}": {error}') from None
-    seconds = options.timeout or cluster.ids.uniform(_SHORTEST, 2 * _SHORTEST)
+    # A negative time-out has passed.
+    seconds = max(0, options.timeout) if options.timeout else cluster.ids.uniform(_SHORTEST, 2 * _SHORTEST)
     watch = WatchStream(cluster, kind, view, selector, namespace, bookmarks=options.bookmarks, seconds=seconds)
     watch.begin(version, options.initial_events)
     headers = [("Content-Type", JSON), ("Cache-Control", "no-cache, private")]

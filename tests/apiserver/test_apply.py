@@ -238,3 +238,30 @@ def test_unknown_fields_cannot_be_owned(apply: Applier) -> None:
 def test_applying_to_a_namespace_that_is_not_there(target: Target) -> None:
     path = f"{NAMESPACES}/nowhere/configmaps/a"
     assert target.patch(path, config_map("a"), "apply", fieldManager="m1").status == 404
+
+
+def test_an_entry_of_a_map_with_a_default_in_it_is_removed(target: Target, ns: str) -> None:
+    entries = {"type": "object", "properties": {"q": {"type": "string", "default": "qq"}}}
+    made = target.define({"type": "object", "properties": {"m": {"type": "object", "additionalProperties": entries}}})
+    path = f"{made.path(ns)}/a"
+    body = made.body("a", {"m": {"k1": {}, "k2": {"q": "z"}}})
+    first = target.patch(path, body, "apply", fieldManager="m").ok()
+    assert first["spec"]["m"] == {"k1": {"q": "qq"}, "k2": {"q": "z"}}
+    (entry,) = first["metadata"]["managedFields"]
+    assert entry["fieldsV1"]["f:spec"]["f:m"] == {"f:k1": {}, "f:k2": {".": {}, "f:q": {}}}
+    second = target.patch(path, made.body("a", {"m": {"k2": {"q": "z"}}}), "apply", fieldManager="m").ok()
+    assert second["spec"]["m"] == {"k2": {"q": "z"}}
+    made.remove()
+
+
+def test_only_the_status_is_applied_to_the_status(target: Target, ns: str) -> None:
+    made = target.define({"type": "object", "properties": {"i": {"type": "integer"}}}, subresources={"status": {}})
+    path = f"{made.path(ns)}/a"
+    target.create(made.path(ns), made.body("a", {"i": 1})).ok()
+    body = made.body("a", {"i": 5}, metadata={"labels": {"l": "1"}}, status={"x": 1})
+    changed = target.patch(f"{path}/status", body, "apply", fieldManager="m").ok()
+    assert (changed["spec"], changed["status"]) == ({"i": 1}, {"x": 1})
+    assert "labels" not in changed["metadata"]
+    (entry,) = [each for each in changed["metadata"]["managedFields"] if each["manager"] == "m"]
+    assert entry["fieldsV1"] == {"f:status": {"f:x": {}}}
+    made.remove()

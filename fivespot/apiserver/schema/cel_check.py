@@ -169,9 +169,9 @@ def _at(node: Node, path: str) -> Node | None:
         if inner is None or inner.int_or_string or inner.additional is not None or inner.type not in {"object", ""}:
             return None
         known = {cel_name(each): below for each, below in inner.properties.items()}
+        if inner.embedded and name in {"apiVersion", "kind", "metadata"}:
+            return None
         if name not in known:
-            if inner.embedded and name in {"apiVersion", "kind", "metadata"}:
-                return None
             raise CelError(f"undefined field '{name}'")
         inner = known[name]
     return inner

@@ -298,6 +298,8 @@ def _inside(raw: Raw, path: str, found: list[FieldCause]) -> None:
 def _compiled(raw: Raw, path: str, found: list[FieldCause]) -> None:
     """Validate defaults and rules of a schema that is structural."""
     node = compile_schema(raw)
+    # Rules at the root see the type and metadata, as those of embedded resources do.
+    node.embedded = True
     if raw.get("default") is not None:
         found += [_cause(f"{path}.default.{name}", "FieldValueRequired", "") for name in ("apiVersion", "kind")]
     _values(raw, node, path, found)
