@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
+from structlog.testing import capture_logs
 
 from controlplane import build, kubernetes_version
 from fivespot.cli.crds.definitions import definitions
@@ -54,7 +55,10 @@ def override(target: Target, ns: str, monkeypatch: pytest.MonkeyPatch) -> Overri
     monkeypatch.setattr("fivespot.runtime.telemetry.configure_logging", lambda *_: None)
 
     def run(*arguments: str, fails: bool = False) -> str:
-        result = CliRunner().invoke(cli, ["override", *arguments, "-n", ns], env={"KUBECONFIG": str(target.config)})
+        # Logs go to standard error, which the command sets up for a process of its own.
+        with capture_logs():
+            environment = {"KUBECONFIG": str(target.config)}
+            result = CliRunner().invoke(cli, ["override", *arguments, "-n", ns], env=environment)
         if fails:
             assert isinstance(result.exception, ConfigError), result
             return str(result.exception)
@@ -86,7 +90,7 @@ def test_a_person_and_a_repository_own_different_entries(target: Target, ns: str
     told = override("set", "tbss/hours", "--off", "--for", "2h", "--reason", "no load")
     assert "TimeBasedSpotSchedule/hours becomes inactive until" in told
     assert "(in 2h); then it is active by its own schedule." in told
-    assert "warning" not in told
+    assert "the next such apply removes this one" not in told
     found = entries(target, ns)
     assert set(found) == {"release-night", "by-hand"}
     assert (found["by-hand"]["active"], found["by-hand"]["reason"]) == (False, "no load")
@@ -126,7 +130,7 @@ def test_client_side_apply_keeps_the_entry_unless_its_manifest_lists_overrides(
     target: Target, ns: str, override: Override
 ) -> None:
     target.kubectl("apply", "-f", "-", stdin=manifest(ns))
-    assert "warning" not in override("set", "tbss/hours", "--off", "--for", "2h")
+    assert "the next such apply" not in override("set", "tbss/hours", "--off", "--for", "2h")
     target.kubectl("apply", "-f", "-", stdin=manifest(ns, timezone="UTC", windows=OFFICE["windows"]))
     assert set(entries(target, ns)) == {"by-hand"}
     # A list in the manifest replaces the whole list, and the command warns once it is there.

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .schedule import Schedule
 
 __all__ = ["override"]
+
+T = TypeVar("T")
 
 _DEFAULT_NAME: Final = "by-hand"
 _TIMEOUT: Final = 30.0
@@ -186,8 +188,9 @@ async def _rows(
     from .schedule import find_kind, list_schedules, served_kinds  # noqa: PLC0415
 
     kind, _, name = (schedule or "").partition("/")
-    rows = []
-    async with _connected(connection) as server:
+
+    async def read(server: Connection) -> list[dict[str, Any]]:
+        rows = []
         kinds = await served_kinds(server.client)
         resources: list[Resource] = (
             [find_kind(kinds, kind)] if kind else sorted((k.resource for k in kinds), key=lambda r: r.kind)
@@ -198,7 +201,10 @@ async def _rows(
                 if name in ("", found.key.name):
                     managers = owners(found.body)
                     rows += [_row(found, entry, managers) for entry in found.entries]
-    return rows
+        return rows
+
+    async with _connected(connection) as server:
+        return await _limited(server, read(server))
 
 
 def _row(found: Schedule, entry: dict[str, Any], managers: dict[str, tuple[str, ...]]) -> dict[str, Any]:
@@ -237,15 +243,18 @@ def _run(
     if not (kind and slash and name):
         raise ConfigError(f"{schedule!r} is not KIND/NAME, such as tbss/office-hours")
 
-    async def main() -> None:
+    async def find_and_work(server: Connection) -> None:
         from fivespot.runtime.objects import Key  # noqa: PLC0415
 
         from .schedule import find_kind, read_schedule, served_kinds  # noqa: PLC0415
 
+        resource = find_kind(await served_kinds(server.client), kind)
+        key = Key(connection["namespace"] or server.namespace, name)
+        await work(server, await read_schedule(server.client, resource, key))
+
+    async def main() -> None:
         async with _connected(connection) as server:
-            resource = find_kind(await served_kinds(server.client), kind)
-            key = Key(connection["namespace"] or server.namespace, name)
-            await work(server, await read_schedule(server.client, resource, key))
+            await _limited(server, find_and_work(server))
 
     asyncio.run(main())
 
@@ -268,8 +277,16 @@ async def _connected(options: dict[str, str | None]) -> AsyncIterator[Connection
     )
     async with connection:
         await connection.check()
-        try:
-            async with asyncio.timeout(_TIMEOUT):
-                yield connection
-        except TimeoutError as error:
-            raise ConfigError(f"{connection.server} did not answer within {_TIMEOUT:g} s") from error
+        yield connection
+
+
+async def _limited(server: Connection, work: Awaitable[T]) -> T:
+    """Await the requests of a command.
+
+    :raises ConfigError: they take too long.
+    """
+    try:
+        async with asyncio.timeout(_TIMEOUT):
+            return await work
+    except TimeoutError as error:
+        raise ConfigError(f"{server.server} did not answer within {_TIMEOUT:g} s") from error
