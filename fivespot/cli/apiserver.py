@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from fivespot.cli.extras import require_modules
 from fivespot.runtime.errors import ConfigError
 from fivespot.runtime.manager.entrypoint import stop_on_signals
 
@@ -19,6 +21,7 @@ __all__ = ["apiserver"]
 
 _TOKEN: Final = "anyone"  # noqa: S105 - it grants nothing
 """Accepted like any other token; without one, clients complain about missing credentials."""
+_SHOWN: Final = 300
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -39,6 +42,8 @@ def apiserver(port: int, kubeconfig: Path | None, with_crds: bool) -> None:
     """
     if kubeconfig is not None and kubeconfig.exists():
         raise ConfigError(f"--kubeconfig {kubeconfig}: the file exists and is not overwritten")
+    if with_crds:
+        require_modules("cel_expr_python")
     try:
         with contextlib.suppress(KeyboardInterrupt):
             asyncio.run(_serve(port, kubeconfig, with_crds=with_crds))
@@ -76,4 +81,13 @@ async def _install(server: ApiServer) -> None:
     for definition in definitions():
         answer = await server.handle(ApiRequest.of("POST", _DEFINITIONS, definition))
         if answer.status != 201:
-            raise ConfigError(f"--crds: the server refuses {definition['metadata']['name']}: {answer.body!r}")
+            raise ConfigError(f"--crds: the server refuses {definition['metadata']['name']}: {_message(answer.body)}")
+
+
+def _message(body: object) -> str:
+    """The message of a Status, truncated."""
+    try:
+        message = str(json.loads(body)["message"]) if isinstance(body, bytes) else ""
+    except (ValueError, KeyError, TypeError):
+        message = ""
+    return message if len(message) <= _SHOWN else f"{message[:_SHOWN]}..."

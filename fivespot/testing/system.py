@@ -39,6 +39,7 @@ class EmbeddedSystem:
 
     :param cluster: by default a new one.
     :param family: the simulated infrastructure and bootstrap kinds.
+    :param more_families: further ones, such as stand-ins for the kinds of a real provider.
     :param core: timings of the simulated core.
     :param providers: providers beside the shipped ones.
     """
@@ -48,12 +49,14 @@ class EmbeddedSystem:
         cluster: EmbeddedCluster | None = None,
         *,
         family: KindFamily = SIMULATED,
+        more_families: Sequence[KindFamily] = (),
         core: CoreSettings | None = None,
         providers: Sequence[Provider[Any]] = (),
     ) -> None:
         self._own = cluster is None
         self.cluster = cluster or EmbeddedCluster()
         self.family = family
+        self._families = (family, *more_families)
         self._core = core
         self._providers = (*shipped_providers(), *providers)
         self._stack = AsyncExitStack()
@@ -65,7 +68,8 @@ class EmbeddedSystem:
             if self._own:
                 await stack.enter_async_context(self.cluster)
             own = [scheduledmachine.definition(), *(provider.definition() for provider in self._providers)]
-            await self.cluster.install(*own, *core_definitions(), *self.family.definitions())
+            simulated = [each for family in self._families for each in family.definitions()]
+            await self.cluster.install(*own, *core_definitions(), *simulated)
             self.cluster_api = await stack.enter_async_context(
                 self.cluster.manager(name="cluster-api", setup=self._add_cluster_api)
             )
@@ -79,7 +83,7 @@ class EmbeddedSystem:
 
     def _add_cluster_api(self, manager: Manager) -> None:
         add_core(manager, self._core)
-        add_providers(manager, (self.family,))
+        add_providers(manager, self._families)
 
     async def add_cluster(self, namespace: str, name: str = "prod") -> None:
         """Create a Cluster in an existing namespace and wait until its Machines can find their Nodes."""

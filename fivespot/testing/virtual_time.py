@@ -107,10 +107,25 @@ class _PacedSelector(selectors.DefaultSelector):
         self._outside = outside
         self._anchor = outside()
         """Real time at virtual time 0."""
+        self._skip_until = 0.0
+
+    def skip(self, seconds: float) -> None:
+        """Run the next virtual seconds without waiting."""
+        self._skip_until = max(self._skip_until, self.now) + seconds
+
+    @property
+    def skipping(self) -> bool:
+        return self.now < self._skip_until
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is not None and timeout <= 0:
             return super().select(0)
+        if self.skipping:
+            then = self._skip_until if timeout is None else min(self.now + timeout, self._skip_until)
+            ready = super().select(0)
+            self.now = self.now if ready else then
+            self._anchor = self._outside() - self.now / self._speed
+            return ready
         late = -self._due(self.now) - _BEHIND
         if late > 0:
             self._anchor += late
@@ -153,3 +168,12 @@ class PacedLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._paced.now
+
+    def skip(self, seconds: float) -> None:
+        """Run the next virtual seconds as fast as possible; timers still fire in order and at their time."""
+        self._paced.skip(seconds)
+
+    @property
+    def skipping(self) -> bool:
+        """Whether a skip is under way."""
+        return self._paced.skipping

@@ -1,5 +1,5 @@
-"""``fivespot demo``: the whole system in one process, with time that runs faster, and a view of what happens.
+"""``fivespot demo``: the whole system in one process, on an accelerated clock, with a view of its objects.
 
-:mod:`.sample` has the objects and what is done to them, :mod:`.board` what is known of them now, :mod:`.views`
-shows it, and :mod:`.session` puts all of it together.
+:mod:`.sample` has the objects and the operator's actions, :mod:`.board` their current state, :mod:`.feed` and
+:mod:`.views` show it, and :mod:`.session` runs all of it.
 """

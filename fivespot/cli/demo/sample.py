@@ -1,4 +1,4 @@
-"""The objects of the demonstration, and what its imaginary operator does to them. Pure."""
+"""The objects of the demo, and the actions of its operator. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from fivespot.runtime import Key, Resource
 from fivespot.runtime.objects import rfc3339
-from fivespot.testing.clusterapi import SIMULATED
+from fivespot.testing.clusterapi import SIMULATED, KindFamily
 from fivespot.testing.clusterapi.core import MACHINES
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "NAMESPACE",
     "NODES",
     "SCHEDULED_MACHINES",
+    "STAND_INS",
     "START_OF_DAY",
     "ZONE",
     "OperatorAction",
@@ -29,9 +30,11 @@ __all__ = [
 Json = dict[str, Any]
 
 NAMESPACE: Final = "default"
+STAND_INS: Final = KindFamily("SimulatedK0s", bootstrap_kind="K0sWorkerConfig", machine_kind="RemoteMachine")
+"""Simulated kinds under the names of k0smotron's, so that the manifests of the documentation work in the demo."""
 ZONE: Final = "Europe/Berlin"
 START_OF_DAY: Final = timedelta(hours=7, minutes=50)
-"""When the demonstration begins, on a Monday in :data:`ZONE`: ten seconds before the office opens, at 60 times."""
+"""Start of the demo, on a Monday in :data:`ZONE`: ten real seconds before the office opens, at the default speed."""
 
 _GROUP: Final = "spotschedules.5spot.finos.org"
 HOURS: Final = Resource(_GROUP, "v1alpha1", "timebasedspotschedules", "TimeBasedSpotSchedule")
@@ -48,16 +51,16 @@ _SHORT: Final = {
     SCHEDULED_MACHINES: "sm",
     MACHINES: "machine",
 }
-"""What a person types."""
+"""Names of the kinds for kubectl and fivespot."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorAction:
-    """Something that a person does.
+    """An action of the operator.
 
-    :param after: from midnight of the first day, on its clock.
-    :param command: that does the same with kubectl.
-    :param change: of the object, as a merge patch; None: it is deleted.
+    :param after: time since midnight of the first day.
+    :param command: the command that does the same.
+    :param change: merge patch of the object; None deletes it.
     """
 
     after: timedelta
@@ -72,7 +75,7 @@ class OperatorAction:
 
 
 def bodies() -> list[tuple[Resource, Json]]:
-    """Three schedules, and six machines that follow them."""
+    """Build three schedules, and six machines that refer to them."""
     return [
         _body(
             HOURS,
@@ -98,22 +101,22 @@ def bodies() -> list[tuple[Resource, Json]]:
 
 
 def acts(midnight: datetime) -> list[OperatorAction]:
-    """Return the events of the first day that no schedule causes.
+    """The actions of the first day.
 
-    :param midnight: with which that day begins in :data:`ZONE`.
+    :param midnight: the start of that day in :data:`ZONE`.
     """
     until = rfc3339(midnight + timedelta(hours=8, minutes=10))
     evening = rfc3339(midnight + timedelta(hours=20))
     early = {"name": "early-build", "active": True, "until": until, "reason": "release 4.2"}
     late = {"name": "late-shift", "active": True, "until": evening, "reason": "end of quarter"}
     return [
-        _patch(7, 52, MANUAL, "build-farm", {"spec": {"overrides": [early]}}),
+        _override(7, 52, MANUAL, "build-farm", early, "08:10"),
         _patch(10, 0, SCHEDULED_MACHINES, "web-3", {"spec": {"killSwitch": True}}),
         _patch(10, 30, SCHEDULED_MACHINES, "web-3", {"spec": {"killSwitch": False}}),
         OperatorAction(_at(12, 0), f"kubectl delete {_SHORT[MACHINES]} web-2", MACHINES, "web-2", None),
         _patch(13, 0, SCHEDULED_MACHINES, "web-1", {"spec": {"enabled": False}}),
         _patch(14, 0, SCHEDULED_MACHINES, "web-1", {"spec": {"enabled": True}}),
-        _patch(17, 30, HOURS, "office-hours", {"spec": {"overrides": [late]}}),
+        _override(17, 30, HOURS, "office-hours", late, "20:00"),
     ]
 
 
@@ -123,12 +126,19 @@ def _patch(hour: int, minute: int, resource: Resource, name: str, change: Json) 
     return OperatorAction(_at(hour, minute), command, resource, name, change)
 
 
+def _override(hour: int, minute: int, resource: Resource, name: str, entry: Json, until: str) -> OperatorAction:
+    zone = f" --timezone {ZONE}" if resource == MANUAL else ""
+    flags = f'--name {entry["name"]} --on --until {until}{zone} --reason "{entry["reason"]}"'
+    command = f"fivespot override set {_SHORT[resource]}/{name} {flags}"
+    return OperatorAction(_at(hour, minute), command, resource, name, {"spec": {"overrides": [entry]}})
+
+
 def _at(hour: int, minute: int) -> timedelta:
     return timedelta(hours=hour, minutes=minute)
 
 
 def _machine(name: str, kind: Resource, schedule: str, *, grace: str, seconds: float) -> tuple[Resource, Json]:
-    """A ScheduledMachine whose machine takes so long to start; its Node takes a minute more."""
+    """Build a ScheduledMachine whose machine takes that long to be provisioned, and its Node a minute more."""
     node = {"createAfterSeconds": 30, "readyAfterSeconds": 20}
     script = {"createAfterSeconds": seconds, "deleteAfterSeconds": 40, "node": node}
     return _body(

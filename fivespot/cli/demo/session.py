@@ -1,4 +1,4 @@
-"""The demonstration from its beginning to its end: server, controllers, operator and view on one loop."""
+"""A run of the demo: server, controllers, operator and view on one event loop."""
 
 from __future__ import annotations
 
@@ -29,30 +29,38 @@ from fivespot.testing.system import EmbeddedSystem
 from fivespot.testing.virtual_time import PacedLoop
 
 from .board import WATCHED, Board
-from .sample import NAMESPACE, START_OF_DAY, ZONE, acts, bodies
-from .views import Feed, Lines
+from .feed import Feed, Lines
+from .keys import on_keys
+from .sample import NAMESPACE, STAND_INS, START_OF_DAY, ZONE, acts, bodies
 
 if TYPE_CHECKING:
     from fivespot.runtime.cache import Cache, Informer
 
     from .views import BoardView
 
-__all__ = ["DemoOptions", "run_demo"]
+__all__ = ["FAREWELL", "DemoOptions", "run_demo"]
+
+FAREWELL: Final = (
+    "stopped; nothing is left behind\n"
+    "next: preview a schedule with `fivespot timeline -f FILE`; install on a cluster: README, Quick start"
+)
 
 _STRIDE: Final = 60.0
-"""Real seconds between what goes on when nothing happens."""
+"""Real seconds between two periodic checks."""
 _FRAME: Final = 0.25
-"""Real seconds between two pictures."""
+"""Real seconds between two frames."""
+_LEAD: Final = 2.0
+"""Real seconds before an event that a skip stops at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoOptions:
-    """The command line, checked.
+    """Options of the demo.
 
-    :param view: whether to take the screen; otherwise lines are written.
-    :param seconds: real ones, after which it ends; None: it goes on.
-    :param kubeconfig: None: in a folder of its own, which goes at the end.
-    :param log: where the controllers' logs go; None: nowhere.
+    :param view: whether to use the full-screen view; otherwise lines are written.
+    :param seconds: real time after which it ends; None for no limit.
+    :param kubeconfig: file for the kubeconfig; None for a temporary one.
+    :param log: file for the controllers' logs; None discards them.
     """
 
     view: bool
@@ -64,7 +72,7 @@ class DemoOptions:
 
 
 def run_demo(options: DemoOptions) -> None:
-    """Run until it is told to stop, by a signal or by its own time.
+    """Run until a signal arrives or the time is over.
 
     :raises ConfigError: a file, the port or the terminal cannot be used.
     """
@@ -75,7 +83,7 @@ def run_demo(options: DemoOptions) -> None:
 async def _main(options: DemoOptions) -> None:
     stop = asyncio.Event()
     stop_on_signals(stop)
-    # A terminal that is closed is no reason to leave a file behind.
+    # The kubeconfig is removed also when the terminal is closed.
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, stop.set)
     zone = load_zone(ZONE)
     midnight = start_of(zone, _monday(local(zone, SystemClock().now()).date()))
@@ -83,7 +91,7 @@ async def _main(options: DemoOptions) -> None:
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(cluster)
         config = await _serve(stack, cluster, options)
-        system = await stack.enter_async_context(EmbeddedSystem(cluster))
+        system = await stack.enter_async_context(EmbeddedSystem(cluster, more_families=(STAND_INS,)))
         await system.add_cluster(NAMESPACE)
         manager = await stack.enter_async_context(system.manager())
         show = _Show(options, cluster, zone, config, stop)
@@ -96,21 +104,21 @@ async def _main(options: DemoOptions) -> None:
 
 
 def _monday(today: date) -> date:
-    """The last one before today: the simulated time is near the real one, and for days not ahead of it."""
+    """The last Monday before today: near the real date, and not ahead of it."""
     return today - timedelta(days=today.weekday() or 7)
 
 
 async def _serve(stack: AsyncExitStack, cluster: EmbeddedCluster, options: DemoOptions) -> Path:
-    """Open the port for kubectl; the kubeconfig, which is removed with the scope of the stack.
+    """Open the port for kubectl and write the kubeconfig, which is removed when the stack is closed.
 
-    :raises ConfigError: the port is taken, or the file is there or cannot be written.
+    :raises ConfigError: the port is taken, or the file exists or cannot be written.
     """
     path = options.kubeconfig
     if path is not None and path.exists():
         raise ConfigError(f"--kubeconfig {path}: the file exists and is not overwritten")
     if path is not None and not path.parent.is_dir():
-        # A folder made for it would be left behind.
-        raise ConfigError(f"--kubeconfig {path}: there is no such folder")
+        # A directory created for it would be left behind.
+        raise ConfigError(f"--kubeconfig {path}: there is no such directory")
     front = HttpListener(cluster.server, port=options.port, speed=options.speed)
     try:
         await stack.enter_async_context(front)
@@ -139,11 +147,21 @@ async def _play(
         stop.set()
 
     async def ended() -> None:
-        # Why is told when its scope is left.
+        # Its context manager raises the error.
         await manager.wait()
         stop.set()
 
-    with show:
+    def skip() -> None:
+        now = cluster.clock.now()
+        due = [midnight + act.after for act in acts(midnight)] + show.changes()
+        ahead = min((instant for instant in due if instant > now + lead), default=now + timedelta(hours=1))
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, PacedLoop)
+        loop.skip((ahead - lead - now).total_seconds())
+        show.feed.note("skipped to the next event")
+
+    lead = timedelta(seconds=_LEAD * options.speed)
+    with show, on_keys({" ": skip, "q": stop.set}, enabled=options.view):
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(_operate(cluster, midnight, show.feed)), group.create_task(ended())]
             tasks.append(group.create_task(show.draw(_FRAME * options.speed)))
@@ -155,7 +173,7 @@ async def _play(
 
 
 async def _operate(cluster: EmbeddedCluster, midnight: datetime, feed: Feed) -> None:
-    """Do what the sample's operator does, when it does it."""
+    """Perform the operator's actions at their times."""
     for act in acts(midnight):
         await asyncio.sleep(max(0.0, (midnight + act.after - cluster.clock.now()).total_seconds()))
         feed.act(act.command)
@@ -166,12 +184,12 @@ async def _operate(cluster: EmbeddedCluster, midnight: datetime, feed: Feed) -> 
             else:
                 await cluster.client.delete(act.resource, act.key, uid=found.head.uid)
         except ApiError as error:
-            # Whoever watches may have removed it with kubectl, and is free to.
+            # The user may have deleted the object with kubectl.
             feed.note(str(error))
 
 
 class _Show:
-    """The output: a screen, or line by line."""
+    """The output: on the screen, or line by line."""
 
     def __init__(
         self, options: DemoOptions, cluster: EmbeddedCluster, zone: Zone, config: Path, stop: asyncio.Event
@@ -179,19 +197,20 @@ class _Show:
         self._clock, self._zone = cluster.clock, zone
         self._options = options
         self.feed = Feed(self._brief) if options.view else Lines(self._brief, stop.set)
-        self._board = Board(self.feed.saw)
-        self._screen = self._view(f"export KUBECONFIG={config}; kubectl get sm,tbss -w") if options.view else None
+        self._board = Board(self.feed.saw, self._short)
+        self._screen = self._view(f"KUBECONFIG={config} kubectl get sm -w") if options.view else None
         self.feed.note(f"API server, simulated Cluster API and manager in one process, at {options.speed:g} times")
         self.feed.note(f"export KUBECONFIG={config}")
+        self.feed.note("then, in another terminal: kubectl get sm -w, fivespot why web-1, fivespot override list")
 
     def _view(self, commands: str) -> BoardView:
         from .views import BoardView  # noqa: PLC0415 - lines do not need the library that draws
 
-        footer = f"Ctrl-C ends it   {commands}"
+        footer = f"space: skip to the next event   Ctrl-C: end   {commands}"
         return BoardView(self._board, self.feed, clock=self._full, local=self._short, footer=footer)
 
     def informers(self, cache: Cache) -> Iterator[Informer]:
-        """Handles that keep the board up to date; theirs to release who asks."""
+        """Open the informers that update the board; the caller releases them."""
         for resource in WATCHED:
             informer = cache.informer(resource)
             informer.subscribe(partial(self._board.changed, resource))
@@ -206,17 +225,24 @@ class _Show:
         if self._screen is not None:
             self._screen.__exit__()
 
+    def changes(self) -> list[datetime]:
+        """The instants at which schedules change next."""
+        return [row.next for row in self._board.schedules() if row.next is not None]
+
     async def draw(self, every: float) -> None:
         """Draw until cancelled."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, PacedLoop)
         while self._screen is not None:
-            self._screen.draw()
+            if not loop.skipping:
+                self._screen.draw()
             await asyncio.sleep(every)
 
     @staticmethod
     def farewell() -> None:
-        """After everything else."""
+        """Print the last lines, after everything else has stopped."""
         with suppress(BrokenPipeError):
-            click.echo("stopped; nothing is left behind", err=True)
+            click.echo(FAREWELL, err=True)
 
     def _now(self) -> datetime:
         return local(self._zone, self._clock.now())
@@ -233,7 +259,7 @@ class _Show:
 
 @contextmanager
 def _logs(path: Path | None) -> Iterator[None]:
-    """Lead the controllers' logs to a file: on a terminal they would destroy the picture.
+    """Write the controllers' logs to a file: on a terminal they would disturb the view.
 
     :raises ConfigError: it cannot be written.
     """

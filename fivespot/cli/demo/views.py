@@ -1,15 +1,11 @@
-"""The demonstration told line by line."""
+"""The full-screen view of the demo."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections import deque
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final, Literal, NamedTuple, Self
+from typing import Final, Self
 
-import click
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
 from rich.live import Live
@@ -17,82 +13,10 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from fivespot.cli.console import colours
-
 from .board import Board, MachineRow, ScheduleRow
+from .feed import Feed, Line
 
-__all__ = ["BoardView", "Feed", "Line", "Lines"]
-
-_KEPT: Final = 200
-
-_ABOUT: Final = 38
-
-"""Columns for what a line is about."""
-
-Sort = Literal["act", "saw", "note"]
-
-_COLOUR: Final[dict[Sort, str | None]] = {"act": "yellow", "saw": None, "note": "bright_black"}
-
-
-class Line(NamedTuple):
-    """One line.
-
-    :param when: on the simulated clock.
-    :param about: an object; "" for none.
-    """
-
-    when: str
-    sort: Sort
-    about: str
-    text: str
-
-
-class Feed:
-    """The last lines, for a view that shows as many as there is room for.
-
-    :param clock: the simulated time, as text.
-    """
-
-    def __init__(self, clock: Callable[[], str]) -> None:
-        self._clock = clock
-        self.lines: deque[Line] = deque(maxlen=_KEPT)
-
-    def saw(self, about: str, text: str) -> None:
-        """Something that the API server shows."""
-        self._add(Line(self._clock(), "saw", about, text))
-
-    def act(self, command: str) -> None:
-        """Something that a person could have typed."""
-        self._add(Line(self._clock(), "act", "", f"> {command}"))
-
-    def note(self, text: str) -> None:
-        """Something on the demonstration itself."""
-        self._add(Line(self._clock(), "note", "", text))
-
-    def _add(self, line: Line) -> None:
-        self.lines.append(line)
-
-
-class Lines(Feed):
-    """Writes each line at once.
-
-    :param broken: called when nobody reads any more.
-    """
-
-    def __init__(self, clock: Callable[[], str], broken: Callable[[], None]) -> None:
-        super().__init__(clock)
-        self._broken = broken
-
-    def _add(self, line: Line) -> None:
-        shown = f"{line.about:<{_ABOUT}} {line.text}" if line.about else line.text
-        stamp = click.style(line.when, fg="bright_black")
-        try:
-            click.echo(f"{stamp}  {click.style(shown, fg=_COLOUR[line.sort])}", color=colours())
-        except BrokenPipeError:
-            # The interpreter flushes once more at its end, and would complain.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            self._broken()
-
+__all__ = ["BoardView"]
 
 _PHASES: Final = {
     "Active": "green",
@@ -104,7 +28,7 @@ _PHASES: Final = {
 
 _CONDITIONS: Final = ("Scheduled", "MachineReady", "Ready")
 
-"""Shown always, in this order; others only while they are there."""
+"""Always shown, in this order; others only while they exist."""
 
 _UNSHOWN: Final = frozenset({"SpotScheduleResolved", "UpToDate", *_CONDITIONS})
 
@@ -114,23 +38,23 @@ _SORTS: Final = {"act": "yellow", "saw": "", "note": "bright_black"}
 
 _LEAST: Final = 3
 
-"""Lines of the feed, however low the terminal is."""
+"""Least number of lines of the feed."""
 
 _FRAMES: Final = 9
 
-"""Rows of the screen that hold neither a schedule, a machine nor a line."""
+"""Rows of the screen without a schedule, a machine or a line."""
 
 _NARROW: Final = 110
 
-"""Columns below which the table of machines leaves out what can be read elsewhere."""
+"""Width below which the table of machines leaves out columns."""
 
 
 class BoardView:
-    """A context manager that has the terminal's whole screen, and gives it back as it was.
+    """Draws on the whole screen of the terminal, and restores it; a context manager.
 
     :param clock: the simulated time, as text, with its date.
     :param local: an instant as text.
-    :param footer: what can be done meanwhile.
+    :param footer: keys and commands.
     """
 
     def __init__(
@@ -159,11 +83,11 @@ class BoardView:
         self._live.__exit__(None, None, None)
 
     def draw(self) -> None:
-        """Show how things stand."""
+        """Redraw the screen."""
         self._live.update(self.picture(), refresh=True)
 
     def picture(self) -> Group:
-        """The whole screen."""
+        """The content of the screen."""
         schedules, machines = self._board.schedules(), self._board.machines()
         room = max(_LEAST, self._console.height - len(schedules) - len(machines) - _FRAMES)
         lines = list(self._feed.lines)[-room:]
@@ -201,7 +125,7 @@ def _machines(rows: list[MachineRow], *, narrow: bool) -> Table:
 
 
 def _table(*columns: str) -> Table:
-    """The last column takes the room that the others leave."""
+    """A table whose last column takes the remaining width."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", expand=True)
     for column in columns:
         table.add_column(column, no_wrap=True, ratio=1 if column == columns[-1] else None)
@@ -209,7 +133,7 @@ def _table(*columns: str) -> Table:
 
 
 def _conditions(row: MachineRow) -> Text:
-    """``+Scheduled -Ready``, so that it can be read without colours."""
+    """Conditions as ``+Scheduled -Ready``, readable without colours."""
     shown = Text()
     for name in (*_CONDITIONS, *sorted(row.conditions.keys() - _UNSHOWN)):
         if name in row.conditions:

@@ -148,26 +148,31 @@ class KindFamily:
 
     :param prefix: prefix of all four kinds; two families on one server need different ones.
     :param contract: v1beta2 needs Cluster API 1.11 or newer.
+    :param bootstrap_kind: name of the bootstrap kind, to stand in for that of a real provider; by default derived from
+        the prefix. Unknown fields of the spec are kept.
+    :param machine_kind: name of the infrastructure machine kind, likewise.
     """
 
     prefix: str = "Simulated"
     contract: Contract = "v1beta2"
+    bootstrap_kind: str = ""
+    machine_kind: str = ""
 
     @property
     def bootstrap(self) -> Resource:
-        return self._resource(f"bootstrap.{CORE_GROUP}", "Bootstrap")
+        return self._resource(f"bootstrap.{CORE_GROUP}", self.bootstrap_kind or f"{self.prefix}Bootstrap")
 
     @property
     def machine(self) -> Resource:
-        return self._resource(f"infrastructure.{CORE_GROUP}", "Machine")
+        return self._resource(f"infrastructure.{CORE_GROUP}", self.machine_kind or f"{self.prefix}Machine")
 
     @property
     def cluster(self) -> Resource:
-        return self._resource(f"infrastructure.{CORE_GROUP}", "Cluster")
+        return self._resource(f"infrastructure.{CORE_GROUP}", f"{self.prefix}Cluster")
 
     @property
     def control_plane(self) -> Resource:
-        return self._resource(f"controlplane.{CORE_GROUP}", "ControlPlane")
+        return self._resource(f"controlplane.{CORE_GROUP}", f"{self.prefix}ControlPlane")
 
     def definitions(self) -> list[dict[str, Any]]:
         """The CustomResourceDefinitions, with the label that names the contract."""
@@ -178,8 +183,7 @@ class KindFamily:
             self._definition(self.control_plane, SimulatedControlPlane),
         ]
 
-    def _resource(self, group: str, suffix: str) -> Resource:
-        kind = f"{self.prefix}{suffix}"
+    def _resource(self, group: str, kind: str) -> Resource:
         # Cluster API derives the plural of a referenced kind and finds the CustomResourceDefinition by it.
         return Resource(group, _VERSION, f"{kind.lower()}s", kind)
 

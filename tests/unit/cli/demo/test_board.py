@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from fivespot.cli.demo.board import Board
+from fivespot.cli.demo.board import Board, in_one_zone
+from fivespot.cli.demo.feed import Feed
 from fivespot.cli.demo.sample import HOURS, NODES, SCHEDULED_MACHINES
-from fivespot.cli.demo.views import BoardView, Feed
+from fivespot.cli.demo.views import BoardView
 from fivespot.runtime import Change, ChangeType, Object, Resource
 from fivespot.testing.clusterapi.core import MACHINES
 
@@ -24,7 +25,7 @@ class Told:
 
     def __init__(self) -> None:
         self.feed = Feed(lambda: "Mon 08:00:00")
-        self.board = Board(self.feed.saw)
+        self.board = Board(self.feed.saw, lambda instant: f"{instant:%H:%M}")
 
     def see(self, resource: Resource, name: str, *, deleted: bool = False, **fields: Any) -> None:
         metadata = {"name": name, "uid": "u1", "resourceVersion": "1", **fields.pop("metadata", {})}
@@ -135,6 +136,20 @@ def test_the_picture_fits_on_the_screen_and_holds_what_matters(told: Told, width
         assert all(text in shown for text in ("Monday 08:00", "office-hours", "17:00", "Running", "web-1"))
         assert "+Scheduled -Ready ?Stalled" in shown
         assert "UpToDate" not in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("closes Mon 2026-11-30 16:00 America/New_York = 2026-11-30T21:00:00Z", "closes 21:00"),
+        ("until 2026-11-30T21:00:00Z; then", "until 21:00; then"),
+        ("opens Sun 2027-03-28 02:30 Europe/Berlin (clock change) = 2027-03-28T01:00:00Z", "opens 01:00"),
+        ("no instant: 2026-99-99T21:00:00Z", "no instant: 2026-99-99T21:00:00Z"),
+        ("", ""),
+    ],
+)
+def test_instants_in_messages_are_shown_in_one_zone(text: str, expected: str) -> None:
+    assert in_one_zone(text, lambda instant: f"{instant:%H:%M}") == expected
 
 
 def test_an_instant_is_read_with_its_offset(told: Told) -> None:

@@ -52,6 +52,28 @@ def test_what_waits_is_woken_in_order_and_at_its_time() -> None:
     assert all(at == pytest.approx(seconds) for seconds, at in seen)
 
 
+def test_a_skip_takes_no_real_time_and_fires_timers_in_order() -> None:
+    seen = []
+
+    async def wait(seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        seen.append((seconds, now()))
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, PacedLoop)
+        async with asyncio.TaskGroup() as group:
+            for seconds in (3000.0, 20.0, 3600.1):
+                group.create_task(wait(seconds))
+            loop.skip(3600)
+
+    begun = time.monotonic()
+    run(1, main())
+    assert 0.05 <= time.monotonic() - begun < 5
+    assert [seconds for seconds, _ in seen] == [20.0, 3000.0, 3600.1]
+    assert all(at == pytest.approx(seconds) for seconds, at in seen)
+
+
 def test_a_limit_is_not_exceeded_because_the_work_before_it_is_slow() -> None:
     async def slow() -> str:
         # Blocks as a busy machine does: 1,000 seconds inside, if they counted.
