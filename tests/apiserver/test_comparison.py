@@ -84,7 +84,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
         },
     ),
 }
-_APPLIED: Final = frozenset({"size", "note", "fixed", "tags", "ports", "map", "free"})
+_APPLIED: Final = frozenset({"size", "note", "fixed", "tags", "ports", "map"})
 """Members that are applied too: the others can become null and invalid on the real server."""
 SPECS = st.fixed_dictionaries({}, optional=FIELDS)
 PATCHES = st.fixed_dictionaries({}, optional={name: st.none() | value for name, value in FIELDS.items()})
