@@ -125,6 +125,10 @@ INDEX: dict[str, tuple[str, ...]] = {
     # Of the runtime.
     "fivespot_informer_synced": (*_INFORMERS, *_LIFE),
     "fivespot_informer_objects": _INFORMERS,
+    "fivespot_informer_undecodable_objects": _in(
+        "tests/unit/runtime/cache/test_shared_informer.py",
+        "test_a_bad_object_is_counted_logged_and_shown_until_it_is_corrected",
+    ),
     "fivespot_informer_relists_total": _INFORMERS,
     "fivespot_events_written_total": _in(
         "tests/unit/runtime/telemetry/test_events.py",

@@ -199,7 +199,7 @@ INDEX: dict[str, Row] = {
         "java-operator-sdk#3448, #3491",
         (
             "tests/unit/runtime/cache/test_store.py::test_a_foreign_write_between_two_of_ours_is_seen",
-            "tests/unit/runtime/reconcile/test_triggers.py::test_own_writes_are_dropped_unless_somebody_elses_change_may_hide_in_them",
+            "tests/unit/runtime/reconcile/test_triggers.py::test_changes_that_the_controller_wrote_are_dropped_and_those_of_all_others_pass",
         ),
     ),
     "P-W 35": Row(

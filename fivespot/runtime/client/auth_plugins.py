@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import json
 import ssl
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Coroutine, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 from urllib.parse import urlsplit
 
 import structlog
@@ -111,16 +109,15 @@ def _is_interactive(section: Mapping[str, Any]) -> bool:
 
 
 def _communicate(process: subprocess.Popen[bytes], seconds: float, interrupt: threading.Event) -> tuple[bytes, bytes]:
-    ends = time.monotonic() + seconds
+    poll = min(_POLL_SECONDS, seconds)
     try:
-        while True:
+        for _ in range(max(1, round(seconds / poll))):
             try:
-                return process.communicate(timeout=min(_POLL_SECONDS, max(0.0, ends - time.monotonic())))
+                return process.communicate(timeout=poll)
             except subprocess.TimeoutExpired:
                 if interrupt.is_set():
                     raise ConfigError("exec: interrupted") from None
-                if time.monotonic() >= ends:
-                    raise TimeoutError(f"the plugin did not answer in {seconds:g} s") from None
+        raise TimeoutError(f"the plugin did not answer in {seconds:g} s")
     finally:
         if process.poll() is None:
             process.kill()
@@ -242,16 +239,26 @@ class ContextLoader(KubeConfigLoader):
 
 
 async def _until_interrupted(work: Coroutine[Any, Any, T], interrupt: threading.Event) -> T:
-    task = asyncio.get_running_loop().create_task(work)
-    try:
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(_outcome(work))
         while not (await asyncio.wait({task}, timeout=_POLL_SECONDS))[0]:
             if interrupt.is_set():
-                raise ConfigError("oidc: interrupted")
-        return task.result()
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError, Exception):
-            await task
+                task.cancel()
+                break
+    if task.cancelled():
+        raise ConfigError("oidc: interrupted")
+    result, error = task.result()
+    if error is not None:
+        raise error
+    return cast("T", result)
+
+
+async def _outcome(work: Coroutine[Any, Any, T]) -> tuple[T | None, Exception | None]:
+    # A task group would wrap the error in a group.
+    try:
+        return await work, None
+    except Exception as error:
+        return None, error
 
 
 async def _renew(settings: dict[str, Any]) -> dict[str, Any]:

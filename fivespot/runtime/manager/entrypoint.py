@@ -255,15 +255,26 @@ async def unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T
 
     A signal while connecting ends the process at once, whatever a credential plugin does.
     """
-    loop = asyncio.get_running_loop()
-    task, stopped = loop.create_task(work), loop.create_task(stop.wait())
-    try:
-        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(_outcome(work))
+        stopped = tasks.create_task(stop.wait())
+        await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        running.cancel()
         stopped.cancel()
-        task.cancel()
-        await asyncio.wait({task, stopped})
-    return None if task.cancelled() else task.result()
+    if running.cancelled():
+        return None
+    result, error = running.result()
+    if error is not None:
+        raise error
+    return result
+
+
+async def _outcome(work: Coroutine[Any, Any, T]) -> tuple[T | None, Exception | None]:
+    # A task group would wrap the error in a group.
+    try:
+        return await work, None
+    except Exception as error:
+        return None, error
 
 
 def stop_on_signals(stop: asyncio.Event) -> None:
