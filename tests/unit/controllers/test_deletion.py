@@ -178,3 +178,11 @@ def test_a_living_object_is_never_overdue() -> None:
 def test_a_deletion_time_that_cannot_be_read_delays_nothing_and_breaks_nothing(stamp: str) -> None:
     assert decide(deleted(head=head(deleted=stamp))).steps == (DropFinalizer(),)
     assert decide(deleted(head=head(deleted=stamp), machine=machine(deleting=True))).phase is Phase.SHUTTING_DOWN
+
+
+@pytest.mark.contract("B3.3")
+def test_status_says_that_a_deletion_takes_longer_than_it_should() -> None:
+    s = deleted(head=head(deleted=at(hours=9)), machine=machine(deleting=True))
+    assert "takes longer than it should" in build_status(s, decide(s))["message"]
+    early = deleted(head=head(deleted=at(seconds=9)), machine=machine(deleting=True))
+    assert "takes longer" not in build_status(early, decide(early))["message"]

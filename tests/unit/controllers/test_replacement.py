@@ -180,3 +180,19 @@ def test_nothing_is_deleted_that_could_not_be_made_again_now() -> None:
 def test_a_refused_deletion_of_such_a_machine_is_not_repeated_before_it_is_due() -> None:
     s = snapshot(UP, machine=machine(phase="Pending"), children=(), refusal=refusal())
     assert (decide(s).steps, decide(s).phase) == ((), "Error")
+
+
+@pytest.mark.contract("B7.1")
+@pytest.mark.parametrize("minutes", [1, 30])
+def test_a_clock_that_is_set_back_does_not_stretch_the_brake(minutes: int) -> None:
+    later = {"count": 1, "lastTime": at(minutes=-minutes), "uid": "m-0"}
+    plan = decide(snapshot(UP, stored=stored_status(replacements=later)))
+    assert plan.wake is not None
+    assert (plan.wake - NOW).total_seconds() <= 11
+
+
+@pytest.mark.contract("B1.3")
+def test_our_own_drain_is_no_loss_when_the_schedule_opens_again() -> None:
+    going = snapshot(DOWN, machine=machine(deleting=True), stored=stored_status(machineRef=machine_ref()))
+    again = after(going, decide(going), world=replace(going.world, resolution=UP))
+    assert decide(again).replaced.count == 0
