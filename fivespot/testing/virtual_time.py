@@ -72,12 +72,12 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return super().call_at(when, callback, *args, context=context)
 
 
-def run_virtual(main: Coroutine[Any, Any, T]) -> T:
+def run_virtual(main: Coroutine[Any, Any, T], *, loop_factory: Callable[[], VirtualTimeLoop] = VirtualTimeLoop) -> T:
     """Run a coroutine in virtual time, as :func:`asyncio.run` does in real time.
 
     Garbage collection runs less often meanwhile.
     """
-    with _rare_collections(), asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+    with _rare_collections(), asyncio.Runner(loop_factory=loop_factory) as runner:
         return runner.run(main)
 
 

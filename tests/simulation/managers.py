@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 from fivespot.testing.cluster import RunningManager
+from support.pausable import PROCESS
 
 __all__ = ["Managers"]
 
@@ -33,8 +34,13 @@ class Managers:
         await self.start(name)
 
     async def start(self, name: str) -> None:
+        """Start a manager as a process of its own, so that a :class:`PausableLoop` can pause it."""
         scope = self._starts[name]()
-        self._running[name] = (await scope.__aenter__(), scope)
+        token = PROCESS.set(name)
+        try:
+            self._running[name] = (await scope.__aenter__(), scope)
+        finally:
+            PROCESS.reset(token)
 
     async def kill(self, name: str) -> None:
         """Kill a manager at an arbitrary point of its work."""

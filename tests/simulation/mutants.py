@@ -34,8 +34,9 @@ from fivespot.providers.sdk import Verdict, broken_status
 from fivespot.providers.sdk import reconciler as provider_reconciler
 from fivespot.providers.sdk.decider import Decider
 from fivespot.runtime import Object, Resource
-from fivespot.runtime.client import Client, client
+from fivespot.runtime.client import Client, Request, Response, client
 from fivespot.runtime.client.requests import delete_request
+from fivespot.runtime.manager.leader_gate import LeaderGate
 from fivespot.runtime.manager.lease import Candidate
 from fivespot.runtime.objects import merge_patch, rfc3339
 from fivespot.runtime.reconcile import ensure_finalizer, remove_finalizer
@@ -167,6 +168,13 @@ def leader_never_steps_down(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Candidate, "ours", property(lambda self: self.claimed))
 
 
+def leader_gate_is_open(patch: pytest.MonkeyPatch) -> None:
+    async def send(self: LeaderGate, request: Request) -> Response:
+        return await self._transport.request(request)
+
+    patch.setattr(LeaderGate, "request", send)
+
+
 def deletes_have_no_precondition(patch: pytest.MonkeyPatch) -> None:
     def bare(*rest: Any, **more: Any) -> Any:
         return replace(delete_request(*rest, **more), body=None)
@@ -175,7 +183,7 @@ def deletes_have_no_precondition(patch: pytest.MonkeyPatch) -> None:
 
 
 def status_has_no_precondition(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(status_writer, "merge_patch", lambda change, head: merge_patch(change))
+    patch.setattr(client, "merge_patch", lambda change, head: merge_patch(change))
 
 
 def spec_is_edited(patch: pytest.MonkeyPatch) -> None:
@@ -278,17 +286,18 @@ MUTANTS: tuple[tuple[Mutant, Invariant, int], ...] = (
     (disabled_is_ignored, Invariant.WANTED, 6),
     (unresolved_is_inactive, Invariant.GRACE, 4),
     (grace_is_skipped, Invariant.GRACE, 2),
-    (replacement_backoff_is_off, Invariant.BRAKE, 1),
+    (replacement_backoff_is_off, Invariant.BRAKE, 4),
     (foreign_objects_are_adopted, Invariant.FOREIGN, 2),
     (children_lack_the_uid, Invariant.MARKED, 2),
     (finalizer_is_missing, Invariant.FINALIZER_FIRST, 2),
     (finalizer_is_removed_first, Invariant.FINALIZER_LAST, 4),
     (children_are_deleted_with_the_machine, Invariant.ORDER, 2),
     (drain_has_no_timeout, Invariant.DRAIN, 2),
-    (killed_machines_are_drained, Invariant.DRAIN, 4),
+    (killed_machines_are_drained, Invariant.DRAIN, 1),
     (leftovers_are_kept, Invariant.FINALIZER_LAST, 6),
     (pause_is_ignored, Invariant.PAUSED, 2),
     (leader_never_steps_down, Invariant.LEASE, 1),
+    (leader_gate_is_open, Invariant.LEASE, 1),
     (deletes_have_no_precondition, Invariant.PRECONDITION, 2),
     (status_has_no_precondition, Invariant.PRECONDITION, 2),
     (spec_is_edited, Invariant.SPEC, 2),

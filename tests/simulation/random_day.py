@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -11,6 +12,7 @@ from random import Random
 from typing import Any, Final
 
 from fivespot.api import names
+from fivespot.apiserver import ApiRequest, ApiResponse
 from fivespot.controllers import scheduledmachine as machine_controller
 from fivespot.providers.registry import shipped_providers
 from fivespot.providers.sdk import build_controller
@@ -19,8 +21,10 @@ from fivespot.runtime.errors import NotFoundError
 from fivespot.runtime.manager import ElectionTimings
 from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.clusterapi.core import CLUSTERS, MACHINES
-from fivespot.testing.faults import Fail, Rule
+from fivespot.testing.faults import Fail, RequestInfo, Rule
 from fivespot.testing.system import EmbeddedSystem
+from fivespot.testing.virtual_time import VirtualTimeLoop, run_virtual
+from support.pausable import PausableLoop
 
 from .checker import Checker
 from .faults import random_faults
@@ -44,7 +48,36 @@ _RECOVERY: Final = 600.0
 _MACHINES: Final = 4
 _PAIR: Final = ("5spot-one", "5spot-two")
 _ON_MACHINES: Final = {*_PAIR, "5spot-all", "5spot-machines"}
+_PAUSES: Final = (8.0, 45.0, 75.0, 130.0)
+"""Seconds: below the retry period of the election, beyond its renew deadline, beyond the Lease, and two terms."""
 _LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+
+
+class RandomDayCluster(EmbeddedCluster):
+    """A cluster that handles requests in separate tasks: a sent request arrives while its sender is paused.
+
+    :ivar failed_patches: the time of the last failed patch of each Machine, by name.
+    """
+
+    def __init__(self, seed: int, *, separate: bool) -> None:
+        super().__init__(seed=seed, start=_START)
+        self._separate = separate
+        self.failed_patches: dict[str, float] = {}
+
+    async def _scripted(self, request: ApiRequest) -> ApiResponse:
+        work = super()._scripted(request)
+        handled: Awaitable[ApiResponse] = work
+        if self._separate:
+            handled = asyncio.get_running_loop().create_task(work, context=Context())
+        code = 0
+        try:
+            response = await handled
+            code = response.status
+        finally:
+            seen = RequestInfo.of(request)
+            if (seen.verb, seen.resource) == ("patch", MACHINES.plural) and not 200 <= code < 300:
+                self.failed_patches[seen.name] = self.elapsed
+        return response
 
 
 class RandomDay:
@@ -60,16 +93,25 @@ class RandomDay:
         self._managers = Managers()
         self._faults_active = False
         self._names = [f"web-{number}" for number in range(_MACHINES)]
-        self.cluster = EmbeddedCluster(seed=seed, start=_START)
+        self.elected = _PAIR if seed % 3 == 1 else ()
+        self.cluster = RandomDayCluster(seed, separate=bool(self.elected))
         self.system = EmbeddedSystem(self.cluster)
         self.checker: Checker
+
+    def play(self) -> None:
+        """Run the day in virtual time.
+
+        :raises AssertionError: see :meth:`run`.
+        """
+        run_virtual(self.run(), loop_factory=PausableLoop if self.elected else VirtualTimeLoop)
 
     async def run(self) -> None:
         """
         :raises AssertionError: with the seed, the violations and the last events.
         """
         async with self.cluster, self.system:
-            self.checker = Checker(self.system, elected=_PAIR if self.seed % 3 == 1 else ())
+            self.checker = Checker(self.system, elected=self.elected)
+            self.checker.reference.failed_patches = self.cluster.failed_patches
             try:
                 await self._day()
             except AssertionError as error:
@@ -93,11 +135,12 @@ class RandomDay:
 
     def _check(self) -> None:
         """Fail on a violated invariant or on overdue work."""
-        disturbed = self._faults_active or bool(self._managers.dead)
+        paused = self._paused()
+        disturbed = self._faults_active or bool(self._managers.dead) or bool(paused)
         since = float("inf") if disturbed else self.cluster.elapsed + _RECOVERY
         reference = self.checker.reference
         reference.undisturbed_since = since if disturbed else min(reference.undisturbed_since, since)
-        reference.unattended.record(self.cluster.elapsed, not _ON_MACHINES & set(self._managers.running))
+        reference.unattended.record(self.cluster.elapsed, not _ON_MACHINES & (set(self._managers.running) - paused))
         self.checker.check_overdue()
         assert not self.checker.violations, "; ".join(self.checker.violations)
 
@@ -163,6 +206,8 @@ class RandomDay:
             (4, self._change_faults),
             (2, self._refuse_machines),
         ]
+        if self.elected:
+            steps.append((5, self._pause_manager))
         (step,) = self._random.choices([step for _, step in steps], [weight for weight, _ in steps])
         await step(name)
 
@@ -263,10 +308,26 @@ class RandomDay:
             who = self._random.choice(self._managers.dead)
             self._log(f"{who} starts")
             await self._managers.start(who)
-        elif self._managers.running:
-            who = self._random.choice(self._managers.running)
+        elif running := sorted(set(self._managers.running) - self._paused()):
+            who = self._random.choice(running)
             self._log(f"{who} is killed")
             await self._managers.kill(who)
+
+    async def _pause_manager(self, name: str) -> None:
+        """Stop scheduling one of two managers: below the retry period, or beyond a deadline of the election."""
+        running = sorted(set(self._managers.running) - self._paused())
+        if running:
+            who, length = self._random.choice(running), self._random.choice(_PAUSES)
+            self._log(f"{who} is paused for {length:g} s")
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, PausableLoop)
+            loop.pause(who, length)
+            # The world changes while it is away.
+            await self._switch(name)
+
+    def _paused(self) -> frozenset[str]:
+        loop = asyncio.get_running_loop()
+        return loop.paused if isinstance(loop, PausableLoop) else frozenset()
 
     async def _change_faults(self, name: str) -> None:
         rules = random_faults(self._random)
@@ -288,6 +349,8 @@ class RandomDay:
         self._log("faults end")
         self.cluster.faults.clear()
         self._faults_active = False
+        if self._paused():
+            await asyncio.sleep(max(_PAUSES))
         await self._patch(CLUSTERS, "prod", {"spec": {"paused": None}})
         for who in self._managers.dead:
             await self._managers.start(who)

@@ -62,6 +62,7 @@ class ReferenceModel:
 
     :ivar histories: of ScheduledMachines by uid, deleted ones included.
     :ivar made: the uid of the ScheduledMachine for which a manager created an existing object, by that object's uid.
+    :ivar failed_patches: the time of the last failed patch of each Machine, by name, as far as the test records it.
     :ivar freed: the time at which a foreign object last freed a name that a child may need.
     :ivar undisturbed_since: the time since which managers have met no fault, in seconds on the cluster's clock; from
         then on everything has to be done in time.
@@ -78,6 +79,7 @@ class ReferenceModel:
         self.schedules: dict[str, Schedule] = {}
         self.made: dict[str, str] = {}
         self.freed: dict[str, float] = {}
+        self.failed_patches: dict[str, float] = {}
         self.undisturbed_since = float("inf")
         self.unattended: History[bool] = History()
         self.unattended.record(0.0, False)

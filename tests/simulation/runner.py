@@ -13,7 +13,6 @@ from typing import Final, NoReturn
 
 import structlog
 
-from fivespot.testing.virtual_time import run_virtual
 from simulation.random_day import RandomDay
 
 __all__ = ["TEST_SEEDS", "DayResult", "chosen_seeds", "run_day", "start_worker"]
@@ -53,7 +52,7 @@ def run_day(seed: int, limit: float) -> DayResult:
     day = RandomDay(seed)
     try:
         with _limited(limit):
-            run_virtual(day.run())
+            day.play()
     except TooLongError:
         return DayResult(seed, f"no end within {limit:g} s of real time", day.log)
     except Exception as error:

@@ -9,8 +9,6 @@ import re
 
 import pytest
 
-from fivespot.testing.virtual_time import run_virtual
-
 from .invariants import Invariant
 from .mutants import MUTANTS, Mutant
 from .random_day import RandomDay
@@ -24,7 +22,7 @@ from .runner import TEST_SEEDS
 def test_a_mutant_is_detected(mutant: Mutant, invariant: Invariant, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant(monkeypatch)
     with pytest.raises(AssertionError, match=re.escape(f": {invariant.value}: ")):
-        run_virtual(RandomDay(seed).run())
+        RandomDay(seed).play()
 
 
 def test_every_invariant_has_a_mutant_and_every_seed_is_one_of_the_tests() -> None:

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from fivespot.testing.virtual_time import run_virtual
-
 from .random_day import RandomDay
 from .runner import chosen_seeds
 
 
 @pytest.mark.parametrize("seed", chosen_seeds())
 def test_a_random_day_violates_no_invariant_and_settles(seed: int) -> None:
-    run_virtual(RandomDay(seed).run())
+    RandomDay(seed).play()

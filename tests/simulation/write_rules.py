@@ -180,8 +180,11 @@ def _check_deletion(history: MachineHistory, machine: Json, reference: Reference
         yield Invariant.GRACE, f"Machine {history.name}, wanted: {history.wanted}"
     # A machine whose kill switch was cleared some time ago is drained like any other.
     killed = history.wanted.lately(moment)[-1:] == ["killed"]
+    # B1.14: a preparation that fails does not hold back the deletion.
+    prepared = reference.failed_patches.get(history.name, float("-inf")) < history.killed.since
     if (
         killed
+        and prepared
         and not history.grace_over(moment, reference.unattended)
         and _drain(machine)
         and _NO_DRAIN not in (machine["metadata"].get("annotations") or {})

@@ -1,4 +1,4 @@
-"""A virtual-time loop on which one of several simulated processes can be paused, as by SIGSTOP."""
+"""A virtual-time loop on which simulated processes can be paused, as by SIGSTOP."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class PausableLoop(VirtualTimeLoop):
-    """Pauses the process ``victim`` before its ``pause_at``-th step, for ``length`` seconds.
+    """Pauses processes: by :meth:`pause`, or ``victim`` before its ``pause_at``-th step, for ``length`` seconds.
 
     A step is one callback of the process: the part of a task between two suspensions, a timer, a future's callback.
     While it is paused, what becomes due is kept; when it resumes, all of that runs in one turn of the loop before
@@ -32,8 +32,18 @@ class PausableLoop(VirtualTimeLoop):
         self._victim = victim
         self._pause_at = pause_at
         self._length = length
-        self._paused = False
-        self._kept: list[Callable[[], None]] = []
+        self._kept: dict[str, list[Callable[[], None]]] = {}
+
+    @property
+    def paused(self) -> frozenset[str]:
+        """The processes that are paused now."""
+        return frozenset(self._kept)
+
+    def pause(self, process: str, length: float) -> None:
+        """Stop scheduling a process for ``length`` seconds. No effect on one that is paused."""
+        if process not in self._kept:
+            self._kept[process] = []
+            Context().run(self.call_later, length, self._resume, process)
 
     def call_soon(
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
@@ -58,23 +68,20 @@ class PausableLoop(VirtualTimeLoop):
         return handle
 
     def take_step(self, step: _Step) -> None:
-        if self._victim and step.context.get(PROCESS, "") == self._victim:
-            if not self._paused:
-                self.steps += 1
-                self.step_times.append(self.time())
-                if self.steps == self._pause_at:
-                    self._paused = True
-                    Context().run(self.call_later, self._length, self._resume)
-            if self._paused:
-                self._kept.append(step.run_kept)
-                return
+        process = step.context.get(PROCESS, "")
+        if process and process == self._victim and process not in self._kept:
+            self.steps += 1
+            self.step_times.append(self.time())
+            if self.steps == self._pause_at:
+                self.pause(process, self._length)
+        if process in self._kept:
+            self._kept[process].append(step.run_kept)
+            return
         step.callback()
 
-    def _resume(self) -> None:
-        self._paused = False
+    def _resume(self, process: str) -> None:
         self.resumed_at = self.time()
-        kept, self._kept = self._kept, []
-        for run in kept:
+        for run in self._kept.pop(process):
             run()
 
 
