@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -179,3 +182,62 @@ def test_a_delete_of_a_machine_that_arrives_after_the_next_leader_recreated_it_c
     # Another full turn of the one that leads: what it thinks of the machine has not changed either.
     scenario.active(False)
     scenario.wait_gone()
+
+
+@contextmanager
+def asleep(first: ManagerProcess, second: ManagerProcess) -> Iterator[None]:
+    """Pause the leader as a suspended machine does; inside, the second leads. Afterwards the first has noticed."""
+    before = len(said(first, "standing by"))
+    os.kill(first.pid, signal.SIGSTOP)
+    try:
+        eventually(lambda: leads(second), 20, what="the second leads")
+        yield
+    finally:
+        os.kill(first.pid, signal.SIGCONT)
+    eventually(lambda: len(said(first, "standing by")) > before, 20, what="the first sees who leads")
+
+
+@pytest.mark.contract("B5.5")
+@pytest.mark.parametrize("after", [0.0, 1.9])
+def test_a_leader_that_slept_through_the_end_of_a_grace_period_deletes_no_machine_that_is_wanted_again(
+    proxy: Proxy, pair: tuple[ManagerProcess, ManagerProcess], scenario: Scenario, after: float
+) -> None:
+    """Its timer is overdue when it wakes, and its caches are those of before."""
+    scenario.create(gracefulShutdownTimeout="12s")
+    scenario.active(True)
+    scenario.wait_phase("Active")
+    uid = scenario.machine()["metadata"]["uid"]
+    scenario.active(False)
+    scenario.wait_phase("ShuttingDown", "GracePeriodActive")
+    over = time.monotonic() + 12.5
+    time.sleep(after)
+    first, second = pair
+    with asleep(first, second):
+        scenario.active(True)
+        scenario.wait_phase("Active")
+        time.sleep(max(0.0, over - time.monotonic()))
+        woken = time.monotonic()
+    attempts = [seen for seen in proxy.seen if seen.at >= woken and is_write(seen.method, seen.path)]
+    assert not attempts
+    assert scenario.machine()["metadata"]["uid"] == uid
+    assert "deletionTimestamp" not in scenario.machine()["metadata"]
+
+
+@pytest.mark.contract("B5.5")
+@pytest.mark.parametrize("after", [0.0, 0.03, 0.1])
+def test_a_leader_that_slept_while_it_was_creating_leaves_nothing_behind(
+    proxy: Proxy, pair: tuple[ManagerProcess, ManagerProcess], scenario: Scenario, after: float
+) -> None:
+    scenario.create()
+    scenario.wait_phase("Inactive", "ScheduleInactive")
+    scenario.active(True)
+    time.sleep(after)
+    first, second = pair
+    with asleep(first, second):
+        scenario.delete()
+        eventually(lambda: scenario.find() is None, 20, what="it is gone")
+        scenario.wait_gone()
+        woken = time.monotonic()
+    attempts = [seen for seen in proxy.seen if seen.at >= woken and is_write(seen.method, seen.path)]
+    assert not attempts
+    scenario.wait_gone(5)

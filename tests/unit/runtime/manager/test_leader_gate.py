@@ -300,6 +300,7 @@ def steps_to_pause_at() -> list[int]:
 STEPS = steps_to_pause_at()
 
 
+@pytest.mark.contract("B5.5")
 @pytest.mark.parametrize("length", [0.6, 3.0, 9.0, 20.0])
 def test_a_leader_that_was_paused_before_any_step_writes_nothing_without_its_lease(length: float) -> None:
     assert len(STEPS) > 60

@@ -468,6 +468,7 @@ async def test_a_check_that_raises_fails_and_ends_nothing() -> None:
     await bench.end()
 
 
+@pytest.mark.contract("B5.6")
 @pytest.mark.looptime
 async def test_a_controller_of_a_higher_order_starts_after_the_first_pass_of_the_others() -> None:
     server = LeaseServer()
