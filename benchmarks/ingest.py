@@ -13,13 +13,27 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import msgspec
 
-from fivespot.runtime.cache import Cache, Informer, ReflectorSettings
-from fivespot.runtime.client import Client, Request, Response
+from fivespot.runtime import (
+    DONE,
+    METADATA,
+    Cache,
+    Change,
+    Client,
+    Controller,
+    Informer,
+    Key,
+    Metrics,
+    Projection,
+    Resource,
+    Result,
+    SystemClock,
+    generation_or_metadata_changed,
+)
+from fivespot.runtime.cache import ReflectorSettings
+from fivespot.runtime.client import Request, Response
 from fivespot.runtime.client.lines import LineSplitter
-from fivespot.runtime.clock import SystemClock, system_random
-from fivespot.runtime.objects import FULL, METADATA, Change, Key, Projection, Resource
-from fivespot.runtime.reconcile import DONE, Controller, Result, generation_or_metadata_changed
-from fivespot.runtime.telemetry import Metrics
+from fivespot.runtime.clock import system_random
+from fivespot.runtime.objects import FULL
 from fivespot.runtime.workqueue import WorkQueue
 
 from ._bodies import encoded_machine

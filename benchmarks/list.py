@@ -19,13 +19,13 @@ from datetime import datetime
 
 import msgspec
 
-from fivespot.runtime.cache import Cache, ReflectorSettings
-from fivespot.runtime.client import Client, HttpTransport
+from fivespot.runtime import METADATA, Cache, Client, Metrics, Projection, Resource, SystemClock
+from fivespot.runtime.cache import ReflectorSettings
+from fivespot.runtime.client import HttpTransport
 from fivespot.runtime.client.auth import Access, Credentials
-from fivespot.runtime.clock import InlineOffload, SystemClock, system_random
+from fivespot.runtime.clock import InlineOffload, system_random
 from fivespot.runtime.manager.gc_policy import CollectorPolicy
-from fivespot.runtime.objects import FULL, METADATA, Projection, Resource
-from fivespot.runtime.telemetry import Metrics
+from fivespot.runtime.objects import FULL
 
 from ._report import Row, parser, report, resident
 from ._server import REPOSITORY, serving

@@ -22,10 +22,11 @@ from pathlib import Path
 
 import trustme
 
-from fivespot.runtime.client import Client, HttpTransport
+from fivespot.runtime import Client, Resource, SystemClock
+from fivespot.runtime.client import HttpTransport
 from fivespot.runtime.client.auth import Access, Credentials
-from fivespot.runtime.clock import InlineOffload, SystemClock, system_random
-from fivespot.runtime.objects import Resource, decode_head
+from fivespot.runtime.clock import InlineOffload, system_random
+from fivespot.runtime.objects import decode_head
 
 from ._report import Row, parser, report, resident
 from ._server import REPOSITORY, serving

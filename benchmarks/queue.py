@@ -10,8 +10,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from fivespot.runtime.clock import SystemClock, system_random
-from fivespot.runtime.objects import Key
+from fivespot.runtime import Key, SystemClock
+from fivespot.runtime.clock import system_random
 from fivespot.runtime.workqueue import WorkQueue
 from fivespot.runtime.workqueue.queue import ObservableQueue
 

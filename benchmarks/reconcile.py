@@ -18,11 +18,12 @@ import msgspec
 
 from fivespot.api import names
 from fivespot.controllers.scheduledmachine.controller import build
-from fivespot.runtime.cache import Cache, ReflectorSettings
-from fivespot.runtime.client import Client, Request, Response
-from fivespot.runtime.clock import InlineOffload, SystemClock, system_random
-from fivespot.runtime.manager import ControllerSettings, ManagerContext
-from fivespot.runtime.telemetry import EventLimits, EventRecorder, Metrics, configure_logging
+from fivespot.runtime import Cache, Client, EventRecorder, ManagerContext, Metrics, SystemClock, configure_logging
+from fivespot.runtime.cache import ReflectorSettings
+from fivespot.runtime.client import Request, Response
+from fivespot.runtime.clock import InlineOffload, system_random
+from fivespot.runtime.manager import ControllerSettings
+from fivespot.runtime.telemetry import EventLimits
 
 from ._report import Row, parser, report
 from ._scenes import NAMESPACES, fleet

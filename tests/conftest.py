@@ -25,7 +25,7 @@ from controlplane import (
     kubernetes_version,
     read_crds,
 )
-from fivespot.runtime.errors import FivespotError
+from fivespot.runtime import FivespotError
 from harness import ManagerProcess, install
 from real_only import LONG, REAL_ONLY, REAL_TIME
 from support import make_namespace

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from fivespot.cli.extras import require_modules
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from fivespot.runtime.manager.entrypoint import stop_on_signals
 
 if TYPE_CHECKING:

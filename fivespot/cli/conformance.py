@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fivespot.runtime.errors import ConfigError, FivespotError
+from fivespot.runtime import ConfigError, FivespotError
 
 if TYPE_CHECKING:
     from fivespot.providers.sdk import Provider
@@ -135,9 +135,8 @@ async def _check(given: dict[str, Any], provider: Provider[Any] | None) -> Confo
     """
     import structlog  # noqa: PLC0415 - the help must not import the runtime
 
-    from fivespot.runtime.client import connect  # noqa: PLC0415
-    from fivespot.runtime.clock import SystemClock, ThreadOffload, system_random  # noqa: PLC0415
-    from fivespot.runtime.telemetry import configure_logging  # noqa: PLC0415
+    from fivespot.runtime import SystemClock, configure_logging, connect  # noqa: PLC0415
+    from fivespot.runtime.clock import ThreadOffload, system_random  # noqa: PLC0415
     from fivespot.testing.conformance import MANAGER, Timing, check_provider, with_provider  # noqa: PLC0415
 
     configure_logging("text", 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Final
 
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 
 __all__ = ["require_modules"]
 

@@ -10,7 +10,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from fivespot import __version__
-from fivespot.runtime.errors import ConfigError, FivespotError
+from fivespot.runtime import ConfigError, FivespotError
 
 __all__ = ["cli", "complain", "leaf", "main"]
 

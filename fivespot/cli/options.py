@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from fivespot.providers.registry import SHIPPED
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from fivespot.settings import ProcessSettings, lease_name
 
 from .provider_loader import load_providers

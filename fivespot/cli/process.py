@@ -14,17 +14,25 @@ import structlog
 
 from fivespot import __version__
 from fivespot.providers.registry import SHIPPED, shipped_controller
-from fivespot.runtime.client import WATCH_LIMITS, Connection, Limits, connect
-from fivespot.runtime.clock import Clock, Offload, Random, SystemClock, ThreadOffload, system_random
-from fivespot.runtime.errors import StopError
-from fivespot.runtime.manager import (
-    ControllerFactory,
-    ControllerSettings,
+from fivespot.runtime import (
+    NULL_TRACER,
+    Clock,
+    Connection,
     Manager,
+    Offload,
+    Random,
+    SystemClock,
+    Tracer,
+    configure_logging,
+    connect,
 )
+from fivespot.runtime.client import WATCH_LIMITS, Limits
+from fivespot.runtime.clock import ThreadOffload, system_random
+from fivespot.runtime.errors import StopError
+from fivespot.runtime.manager import ControllerFactory, ControllerSettings
 from fivespot.runtime.manager import assemble as manager_on
 from fivespot.runtime.manager.entrypoint import loop_factory, stop_on_signals, unless_stopped
-from fivespot.runtime.telemetry import NULL_TRACER, Tracer, configure_logging, tracer_from
+from fivespot.runtime.telemetry import tracer_from
 from fivespot.schedule.zones import TZDATA_RELEASE
 
 from .main import complain

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 
 if TYPE_CHECKING:
     from fivespot.providers.sdk import Provider

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from fivespot.runtime.client import REQUEST_LIMITS, Connection
+from fivespot.runtime import Connection
+from fivespot.runtime.client import REQUEST_LIMITS
 from fivespot.runtime.client.transport import Request
 
 __all__ = ["server_now"]

@@ -14,9 +14,8 @@ from fivespot.controllers import scheduledmachine as machine_controller
 from fivespot.controllers.scheduledmachine import MachineSettings, Timings
 from fivespot.providers.registry import shipped_providers
 from fivespot.providers.sdk import Provider, build_controller
-from fivespot.runtime import Key, Manager, ManagerSettings
+from fivespot.runtime import Key, Manager, ManagerSettings, Object
 from fivespot.runtime.manager import ControllerSettings
-from fivespot.runtime.objects import Object
 
 from .cluster import EmbeddedCluster, RunningManager
 from .clusterapi import SIMULATED, KindFamily, add_providers, cluster_bodies, create_cluster, is_usable

@@ -18,12 +18,10 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 _COLLECT_AFTER: Final = 100_000
-
 """Allocations between garbage collections: scanning all live objects of a server after every few hundred costs a
 quarter of a long run."""
 
 _TICKS: Final = 2.0**20
-
 """Ticks in a second, a power of two: sums of whole ticks are exact for centuries."""
 
 
@@ -92,7 +90,6 @@ def _rare_collections() -> Iterator[None]:
 
 
 _BEHIND: Final = 0.1
-
 """Real seconds of delay that are caught up. After a longer delay, as of a busy or suspended machine, virtual time
 continues from where it was."""
 

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from controlplane import build, kubernetes_version
 from fivespot.cli.crds.definitions import definitions
 from fivespot.cli.main import cli
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from support.targets import EmbeddedServer, Target, embedded_target, real_target
 
 # kubectl is built with the real server.

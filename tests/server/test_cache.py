@@ -12,28 +12,29 @@ from typing import Any
 import pytest
 
 from controlplane import Api, ControlPlane
-from fivespot.runtime.cache import (
-    Cache,
-    Informer,
-    InformerStatus,
-    ReflectorSettings,
-)
-from fivespot.runtime.client import Client, Connection, connect
-from fivespot.runtime.clock import SystemClock, ThreadOffload
-from fivespot.runtime.errors import AlreadyExistsError, ConflictError, NotFoundError
-from fivespot.runtime.objects import (
+from fivespot.runtime import (
     METADATA,
+    AlreadyExistsError,
+    Cache,
     Change,
+    Client,
+    ConflictError,
+    Connection,
     GroupKind,
+    Informer,
     Key,
     KindAbsent,
-    KindState,
     KindUnknown,
+    NotFoundError,
     Resource,
     Selector,
-    finalizer_patch,
+    SystemClock,
+    connect,
     merge_patch,
 )
+from fivespot.runtime.cache import InformerStatus, ReflectorSettings
+from fivespot.runtime.clock import ThreadOffload
+from fivespot.runtime.objects import KindState, finalizer_patch
 from support import eventually_async, unique_name
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")

@@ -14,20 +14,24 @@ import yaml
 from structlog.testing import capture_logs
 
 from controlplane import Api, ControlPlane
-from fivespot.runtime import errors
-from fivespot.runtime.client import Client, Connection, Discovery, Propagation, Watch, WatchEnd, WatchEnded, connect
-from fivespot.runtime.clock import SystemClock, ThreadOffload, system_random
-from fivespot.runtime.objects import (
+from fivespot.runtime import (
+    Client,
+    Connection,
+    Discovery,
     GroupKind,
     Key,
     Object,
     Resource,
     Selector,
-    Write,
-    finalizer_patch,
+    SystemClock,
+    connect,
+    errors,
     json_patch,
     merge_patch,
 )
+from fivespot.runtime.client import Propagation, Watch, WatchEnd, WatchEnded
+from fivespot.runtime.clock import ThreadOffload, system_random
+from fivespot.runtime.objects import Write, finalizer_patch
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)

@@ -11,19 +11,28 @@ from typing import Any
 import pytest
 
 from controlplane import Api, ControlPlane
-from fivespot.runtime.cache import Cache
-from fivespot.runtime.client import Client, connect
-from fivespot.runtime.clock import SystemClock, ThreadOffload
-from fivespot.runtime.errors import InvalidError, NotFoundError, StaleReadError
-from fivespot.runtime.objects import CRDS, METADATA, GroupKind, Key, Resource, Selector
-from fivespot.runtime.reconcile import (
+from fivespot.runtime import (
+    CRDS,
     DONE,
+    METADATA,
+    Cache,
+    Client,
     Controller,
+    GroupKind,
+    InvalidError,
+    Key,
+    NotFoundError,
+    Resource,
     Result,
+    Selector,
+    SystemClock,
+    connect,
     ensure_finalizer,
     owner_of,
     remove_finalizer,
 )
+from fivespot.runtime.clock import ThreadOffload
+from fivespot.runtime.errors import StaleReadError
 from fivespot.runtime.reconcile.sources import SourceInformer
 from support import eventually_async, unique_name
 

@@ -19,8 +19,7 @@ import yaml
 
 from controlplane import kubernetes_version
 from controlplane.build import build
-from fivespot.runtime.client import connect
-from fivespot.runtime.errors import FivespotError
+from fivespot.runtime import FivespotError, connect
 from support.faulty_servers import Exchange, WireServer, serving
 
 pytestmark = pytest.mark.server

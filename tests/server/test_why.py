@@ -19,7 +19,7 @@ from controlplane import Api, ControlPlane
 from fivespot.cli.why.ask import ask
 from fivespot.cli.why.explain import Explanation, Settled
 from fivespot.cli.why.render import render, to_json
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from harness import ManagerProcess
 from harness.providers import PROVIDER_GROUP, ProviderKind
 from support import eventually

@@ -33,13 +33,12 @@ from fivespot.controllers.scheduledmachine.status_writer import MachineStatusWri
 from fivespot.providers.sdk import Verdict, broken_status
 from fivespot.providers.sdk import reconciler as provider_reconciler
 from fivespot.providers.sdk.decider import Decider
-from fivespot.runtime import Object, Resource
-from fivespot.runtime.client import Client, Request, Response, client
+from fivespot.runtime import Client, Object, Resource, ensure_finalizer, merge_patch, remove_finalizer
+from fivespot.runtime.client import Request, Response, client
 from fivespot.runtime.client.requests import delete_request
 from fivespot.runtime.manager.leader_gate import LeaderGate
 from fivespot.runtime.manager.lease import Candidate
-from fivespot.runtime.objects import merge_patch, rfc3339
-from fivespot.runtime.reconcile import ensure_finalizer, remove_finalizer
+from fivespot.runtime.objects import rfc3339
 
 from .invariants import Invariant
 

@@ -16,8 +16,7 @@ from fivespot.apiserver import ApiRequest, ApiResponse
 from fivespot.controllers import scheduledmachine as machine_controller
 from fivespot.providers.registry import shipped_providers
 from fivespot.providers.sdk import build_controller
-from fivespot.runtime import ElectionSettings, Key, ManagerSettings, Object, Resource, merge_patch
-from fivespot.runtime.errors import NotFoundError
+from fivespot.runtime import ElectionSettings, Key, ManagerSettings, NotFoundError, Object, Resource, merge_patch
 from fivespot.runtime.manager import ElectionTimings
 from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.clusterapi.core import CLUSTERS, MACHINES

@@ -6,11 +6,22 @@ import asyncio
 
 import pytest
 
-from fivespot.runtime import Informer, Key, Resource, merge_patch
-from fivespot.runtime.manager import ControllerSettings, ManagerContext
-from fivespot.runtime.objects import FULL, METADATA, Change, Projection
-from fivespot.runtime.reconcile import DONE, Controller, Result
-from fivespot.runtime.telemetry import ObjectRef
+from fivespot.runtime import (
+    DONE,
+    METADATA,
+    Change,
+    Controller,
+    Informer,
+    Key,
+    ManagerContext,
+    ObjectRef,
+    Projection,
+    Resource,
+    Result,
+    merge_patch,
+)
+from fivespot.runtime.manager import ControllerSettings
+from fivespot.runtime.objects import FULL
 from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.clusterapi.core import MACHINES
 from fivespot.testing.faults import Fail, Fault, Gone, HalfOpen, Reset, Rule

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from fivespot.runtime import TransportError
 from fivespot.runtime.client import ByteStream, Request, Response
-from fivespot.runtime.errors import TransportError
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

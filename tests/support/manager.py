@@ -20,8 +20,9 @@ from fivespot.cli.options import CONTROLLERS, ManagerOptions
 from fivespot.cli.process import assemble, controller_factory, machine_settings
 from fivespot.controllers import scheduledmachine
 from fivespot.controllers.scheduledmachine import Timings
-from fivespot.runtime.client import WATCH_LIMITS, Limits, connect
-from fivespot.runtime.clock import SystemClock, ThreadOffload, system_random
+from fivespot.runtime import SystemClock, connect
+from fivespot.runtime.client import WATCH_LIMITS, Limits
+from fivespot.runtime.clock import ThreadOffload, system_random
 from harness import SERVICE_ACCOUNT, SYSTEM_NAMESPACE, ManagerProcess
 from harness.manager import START_SECONDS, STOP_SECONDS
 

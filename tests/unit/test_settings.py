@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from fivespot.settings import in_pod, lease_name, program_settings
 
 

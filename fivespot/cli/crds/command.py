@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 
 __all__ = ["crds"]
 

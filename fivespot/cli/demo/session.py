@@ -18,11 +18,8 @@ import click
 
 from fivespot.apiserver import HttpListener, kubeconfig, write_kubeconfig
 from fivespot.cli.timeline.period import local, start_of
-from fivespot.runtime.clock import SystemClock
-from fivespot.runtime.errors import ApiError, ConfigError
+from fivespot.runtime import ApiError, ConfigError, SystemClock, configure_logging, merge_patch
 from fivespot.runtime.manager.entrypoint import stop_on_signals
-from fivespot.runtime.objects import merge_patch
-from fivespot.runtime.telemetry import configure_logging
 from fivespot.schedule import Zone, load_zone
 from fivespot.testing.cluster import EmbeddedCluster, RunningManager
 from fivespot.testing.system import EmbeddedSystem
@@ -34,7 +31,7 @@ from .keys import on_keys
 from .sample import NAMESPACE, STAND_INS, START_OF_DAY, ZONE, acts, bodies
 
 if TYPE_CHECKING:
-    from fivespot.runtime.cache import Cache, Informer
+    from fivespot.runtime import Cache, Informer
 
     from .views import BoardView
 

@@ -27,7 +27,6 @@ _PHASES: Final = {
 }
 
 _CONDITIONS: Final = ("Scheduled", "MachineReady", "Ready")
-
 """Always shown, in this order; others only while they exist."""
 
 _UNSHOWN: Final = frozenset({"SpotScheduleResolved", "UpToDate", *_CONDITIONS})
@@ -37,15 +36,12 @@ _MARKS: Final = {"True": ("+", "green"), "False": ("-", "bright_black")}
 _SORTS: Final = {"act": "yellow", "saw": "", "note": "bright_black"}
 
 _LEAST: Final = 3
-
 """Least number of lines of the feed."""
 
 _FRAMES: Final = 9
-
 """Rows of the screen without a schedule, a machine or a line."""
 
 _NARROW: Final = 110
-
 """Width below which the table of machines leaves out columns."""
 
 

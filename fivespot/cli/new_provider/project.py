@@ -15,7 +15,7 @@ from typing import Final
 from fivespot import __version__
 from fivespot.api.names import KIND
 from fivespot.providers.registry import SHIPPED
-from fivespot.runtime.errors import ConfigError, FivespotError
+from fivespot.runtime import ConfigError, FivespotError
 
 __all__ = ["Names", "name_project", "write_project"]
 

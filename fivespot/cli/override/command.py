@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 
 if TYPE_CHECKING:
-    from fivespot.runtime.client import Connection
-    from fivespot.runtime.objects import Resource
+    from fivespot.runtime import Connection, Resource
 
     from .schedule import Schedule
 
@@ -244,7 +243,7 @@ def _run(
         raise ConfigError(f"{schedule!r} is not KIND/NAME, such as tbss/office-hours")
 
     async def find_and_work(server: Connection) -> None:
-        from fivespot.runtime.objects import Key  # noqa: PLC0415
+        from fivespot.runtime import Key  # noqa: PLC0415
 
         from .schedule import find_kind, read_schedule, served_kinds  # noqa: PLC0415
 
@@ -262,9 +261,8 @@ def _run(
 @asynccontextmanager
 async def _connected(options: dict[str, str | None]) -> AsyncIterator[Connection]:
     from fivespot import __version__  # noqa: PLC0415
-    from fivespot.runtime.client import connect  # noqa: PLC0415
-    from fivespot.runtime.clock import SystemClock, ThreadOffload, system_random  # noqa: PLC0415
-    from fivespot.runtime.telemetry import configure_logging  # noqa: PLC0415
+    from fivespot.runtime import SystemClock, configure_logging, connect  # noqa: PLC0415
+    from fivespot.runtime.clock import ThreadOffload, system_random  # noqa: PLC0415
 
     configure_logging("text")
     connection = await connect(

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from fivespot.providers.sdk import Override
-from fivespot.runtime.client import Client
-from fivespot.runtime.errors import BadRequestError, ConfigError, ConflictError, InvalidError
-from fivespot.runtime.objects import Object, json_patch, rfc3339
+from fivespot.runtime import Client, ConfigError, ConflictError, InvalidError, Object, json_patch
+from fivespot.runtime.errors import BadRequestError
+from fivespot.runtime.objects import rfc3339
 
 from .schedule import Schedule
 

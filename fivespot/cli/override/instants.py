@@ -9,7 +9,7 @@ from typing import Final
 from fivespot.cli.timeline.period import local
 from fivespot.providers.sdk.override_spec import FOREVER, NEXT_TRANSITION
 from fivespot.providers.sdk.overrides import Until
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from fivespot.schedule import Zone
 
 __all__ = ["read_duration", "read_until"]

@@ -15,9 +15,9 @@ from fivespot.api.names import PROVIDER_GROUP
 from fivespot.providers.registry import SHIPPED, shipped_provider
 from fivespot.providers.sdk import NoVerdict, Override, OverrideRecord, SpecError, Verdict
 from fivespot.providers.sdk.override_spec import OverrideEntry, read_overrides, read_records
-from fivespot.runtime.client import Client, Discovery
-from fivespot.runtime.errors import ConfigError, KindNotServedError, NotFoundError
-from fivespot.runtime.objects import Key, Resource, find_condition, parse_rfc3339
+from fivespot.runtime import Client, ConfigError, Discovery, Key, NotFoundError, Resource, find_condition
+from fivespot.runtime.errors import KindNotServedError
+from fivespot.runtime.objects import parse_rfc3339
 from fivespot.schedule import UnknownZone, Zone, load_zone
 
 __all__ = ["Schedule", "ServedKind", "find_kind", "list_schedules", "read_schedule", "served_kinds", "verdict_at"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fivespot.cli.console import colours, shows
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from fivespot.runtime.objects import rfc3339
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def timeline(
     )
     from fivespot.cli.timeline.simulate import Simulation, ready  # noqa: PLC0415
     from fivespot.cli.timeline.text import ASCII, UNICODE, render  # noqa: PLC0415
-    from fivespot.runtime.clock import SystemClock  # noqa: PLC0415
+    from fivespot.runtime import SystemClock  # noqa: PLC0415
 
     now = SystemClock().now()
     known = ProviderKinds(providers)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 
 __all__ = ["STDIN", "read_objects", "unknown_fields"]
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final
 
 from fivespot.providers.sdk import EventNote, Verdict
-from fivespot.runtime.errors import ConfigError, FivespotError
+from fivespot.runtime import ConfigError, FivespotError
 from fivespot.runtime.objects import rfc3339
 
 __all__ = ["LIMIT", "DecisionFailed", "Forecast", "Interval", "Period", "TooManyChanges", "Transition"]

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from fivespot import __version__
 from fivespot.cli.timeline.forecast import Forecast, Interval, Period
 from fivespot.cli.timeline.formats import length
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from fivespot.runtime.objects import rfc3339
 
 __all__ = ["export"]

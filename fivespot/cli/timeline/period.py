@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Final
 
 from fivespot.cli.timeline.forecast import Period
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from fivespot.schedule import UnknownZone, Zone, load_zone
 
 __all__ = ["LONGEST", "local", "read_period", "read_zone", "start_of"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fivespot.cli.timeline.days import Day, days_of, total
 from fivespot.cli.timeline.forecast import Forecast, Period
 from fivespot.cli.timeline.formats import length, moment, offset, share
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from fivespot.schedule import Zone
 
 if TYPE_CHECKING:

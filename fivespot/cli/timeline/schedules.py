@@ -11,7 +11,7 @@ from fivespot.api import names
 from fivespot.cli.provider_loader import load_providers
 from fivespot.providers.registry import SHIPPED, shipped_provider
 from fivespot.providers.sdk import Provider
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from fivespot.runtime.objects import group_of
 
 __all__ = ["ProviderKinds", "Schedule", "find", "find_schedules", "listed", "select", "zone_name"]

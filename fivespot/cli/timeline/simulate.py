@@ -15,8 +15,8 @@ from fivespot.contract import Display, Reference, Resolution, Resolved, Unresolv
 from fivespot.providers.sdk import Context, EventNote, OverrideRecord, Provider, Verdict, apply_overrides
 from fivespot.providers.sdk.decider import Decider, DecisionFailure, PreparedSpec
 from fivespot.providers.sdk.override_spec import read_records
-from fivespot.runtime.errors import ConfigError
-from fivespot.runtime.objects import Key, Resource, rfc3339
+from fivespot.runtime import ConfigError, Key, Resource
+from fivespot.runtime.objects import rfc3339
 from fivespot.schedule import UnknownZone, load_zone
 
 __all__ = ["Readied", "Simulation", "ready"]

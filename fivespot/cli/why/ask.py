@@ -8,10 +8,8 @@ from typing import Final
 from fivespot import __version__
 from fivespot.cli.why.explain import Explanation, explain
 from fivespot.cli.why.judge import judge
-from fivespot.runtime.client import connect
-from fivespot.runtime.clock import SystemClock, ThreadOffload, system_random
-from fivespot.runtime.errors import ConfigError, TransportError
-from fivespot.runtime.objects import Key
+from fivespot.runtime import ConfigError, Key, SystemClock, TransportError, connect
+from fivespot.runtime.clock import ThreadOffload, system_random
 
 __all__ = ["ask"]
 

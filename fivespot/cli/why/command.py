@@ -34,7 +34,7 @@ def why(
     from fivespot.cli.options import api_version  # noqa: PLC0415 - the help must not import the runtime
     from fivespot.cli.why.ask import ask  # noqa: PLC0415
     from fivespot.cli.why.render import render, to_json  # noqa: PLC0415
-    from fivespot.runtime.telemetry import configure_logging  # noqa: PLC0415
+    from fivespot.runtime import configure_logging  # noqa: PLC0415
 
     # Whatever is logged goes to standard error, as text.
     configure_logging("text")

@@ -25,7 +25,7 @@ from fivespot.controllers.scheduledmachine.plan import (
     Want,
 )
 from fivespot.controllers.scheduledmachine.snapshot import Snapshot
-from fivespot.runtime.objects import find_condition
+from fivespot.runtime import find_condition
 
 __all__ = ["Explanation", "Next", "Rung", "Said", "ScheduleFacts", "Settled", "explain"]
 

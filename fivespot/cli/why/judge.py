@@ -21,10 +21,18 @@ from fivespot.controllers.scheduledmachine.spec import SpecView, read_spec
 from fivespot.controllers.scheduledmachine.status import build_status
 from fivespot.controllers.scheduledmachine.stored_status import StoredStatus, read_stored_status
 from fivespot.controllers.scheduledmachine.timings import Timings
-from fivespot.runtime.client import Client
-from fivespot.runtime.clock import Clock
-from fivespot.runtime.errors import ConfigError, ForbiddenError, NotFoundError, NotServedError
-from fivespot.runtime.objects import GroupKind, Key, Object, find_condition
+from fivespot.runtime import (
+    Client,
+    Clock,
+    ConfigError,
+    ForbiddenError,
+    GroupKind,
+    Key,
+    NotFoundError,
+    Object,
+    find_condition,
+)
+from fivespot.runtime.errors import NotServedError
 
 __all__ = ["REQUEST", "Evaluated", "judge"]
 

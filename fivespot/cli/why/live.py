@@ -13,18 +13,24 @@ from dataclasses import dataclass, field
 from fivespot.api import names
 from fivespot.controllers.scheduledmachine.observe import CLUSTER_KIND, MACHINE_KIND, machine_version
 from fivespot.controllers.scheduledmachine.protocols import NamedKind
-from fivespot.runtime.cache.crds import by_priority, read_definition
-from fivespot.runtime.client import Client, Discovery
-from fivespot.runtime.client.discovery import GroupServed
-from fivespot.runtime.errors import (
+from fivespot.runtime import (
+    CRDS,
     ApiError,
+    Client,
+    Discovery,
     ForbiddenError,
-    KindNotServedError,
+    GroupKind,
+    Key,
+    KindAbsent,
+    KindUnknown,
     NotFoundError,
-    NotServedError,
-    ProtocolError,
+    Object,
+    Resource,
 )
-from fivespot.runtime.objects import CRDS, GroupKind, Key, KindAbsent, KindState, KindUnknown, Object, Resource
+from fivespot.runtime.cache.crds import by_priority, read_definition
+from fivespot.runtime.client.discovery import GroupServed
+from fivespot.runtime.errors import KindNotServedError, NotServedError, ProtocolError
+from fivespot.runtime.objects import KindState
 
 __all__ = ["LiveInputs", "LiveKind", "LiveKinds", "LiveObjects", "LiveReaders", "ReadRefused", "Unread"]
 

@@ -21,7 +21,7 @@ from fivespot.contract import (
 )
 from fivespot.controllers.scheduledmachine.cluster_api import Known
 from fivespot.controllers.scheduledmachine.plan import Want
-from fivespot.runtime.objects import GroupKind, find_condition
+from fivespot.runtime import GroupKind, find_condition
 
 __all__ = ["Remedy", "remedies", "right_to_read"]
 

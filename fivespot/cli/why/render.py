@@ -16,6 +16,10 @@ from fivespot.runtime.objects import rfc3339
 
 __all__ = ["render", "to_json"]
 
+_LABEL: Final = 11
+_WIDTH: Final = 100
+_COLOURS: Final = {Settled.AS_WANTED: "green", Settled.NOT_AS_WANTED: "yellow", Settled.CANNOT_TELL: "red"}
+
 
 def to_json(e: Explanation) -> dict[str, Any]:
     """The explanation as plain values. Fields are added in later releases, and not renamed."""
@@ -68,13 +72,6 @@ def _statement_json(said: Said) -> dict[str, Any]:
 
 def _instant_json(instant: datetime | None) -> str | None:
     return rfc3339(instant) if instant is not None else None
-
-
-_LABEL: Final = 11
-
-_WIDTH: Final = 100
-
-_COLOURS: Final = {Settled.AS_WANTED: "green", Settled.NOT_AS_WANTED: "yellow", Settled.CANNOT_TELL: "red"}
 
 
 def render(e: Explanation) -> str:

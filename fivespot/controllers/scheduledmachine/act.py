@@ -8,20 +8,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fivespot.api import Reason, names
-from fivespot.runtime.client import Client, Propagation
-from fivespot.runtime.errors import (
+from fivespot.runtime import (
     AlreadyExistsError,
     ApiError,
-    BadRequestError,
+    Client,
     FivespotError,
     ForbiddenError,
+    Head,
     InvalidError,
+    Key,
     NotFoundError,
-    NotServedError,
-    StaleReadError,
+    Object,
+    Resource,
+    merge_patch,
+    remove_finalizer,
 )
-from fivespot.runtime.objects import Head, Key, Object, Resource, merge_patch
-from fivespot.runtime.reconcile import remove_finalizer
+from fivespot.runtime.client import Propagation
+from fivespot.runtime.errors import BadRequestError, NotServedError, StaleReadError
 
 from .children import build_embedded, build_machine, drain_settings
 from .cluster_api import MachineView, read_machine

@@ -11,8 +11,9 @@ import msgspec
 
 from fivespot.api import names
 from fivespot.contract import clean
+from fivespot.runtime import GroupKind, Head, Object, Projection
 from fivespot.runtime.errors import ProtocolError
-from fivespot.runtime.objects import GroupKind, Head, Object, Projection, encode_exact, group_of
+from fivespot.runtime.objects import encode_exact, group_of
 
 from .children import EXCLUDE_DRAIN, EXCLUDE_VOLUMES
 from .instants import read_instant

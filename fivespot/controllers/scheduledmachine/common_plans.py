@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from fivespot.api import ConditionType, Phase, Reason
 from fivespot.contract import EffectiveVerdict
-from fivespot.runtime.objects import find_condition
+from fivespot.runtime import find_condition
 
 from .cluster_api import Known
 from .plan import Plan, Question, Want

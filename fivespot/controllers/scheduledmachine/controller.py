@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fivespot.runtime.manager import ManagerContext
-from fivespot.runtime.objects import Key
-from fivespot.runtime.reconcile import Controller
+from fivespot.runtime import Controller, Key, ManagerContext
 
 from .informers import MachineInformers
 from .metrics import MachineMetrics

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from fivespot.runtime.objects import Key
+from fivespot.runtime import Key
 
 __all__ = ["DeletionLimiter"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fivespot.api import names
-from fivespot.runtime.objects import GroupKind, Head
+from fivespot.runtime import GroupKind, Head
 
 from .decide import decide
 from .live_lookup import LiveLookup, Unanswered

@@ -7,10 +7,20 @@ from functools import partial
 
 from fivespot.api import names
 from fivespot.contract import SCHEDULE_PROJECTION
-from fivespot.runtime.cache import Cache, Informer
+from fivespot.runtime import (
+    Cache,
+    Change,
+    ChangeType,
+    Controller,
+    GroupKind,
+    Informer,
+    Key,
+    KindAbsent,
+    KindUnknown,
+    Resource,
+)
 from fivespot.runtime.cache.dynamic_informers import DynamicInformers, Opened
-from fivespot.runtime.objects import Change, ChangeType, GroupKind, Key, KindAbsent, KindState, KindUnknown, Resource
-from fivespot.runtime.reconcile import Controller
+from fivespot.runtime.objects import KindState
 
 from .cluster_api import CLUSTER, MACHINE
 from .observe import CLUSTER_KIND, MACHINE_KIND, machine_version

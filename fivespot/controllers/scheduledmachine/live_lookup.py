@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from fivespot.api import names
-from fivespot.runtime.client import Client
-from fivespot.runtime.errors import ApiError, NotFoundError, ProtocolError, TransportError
-from fivespot.runtime.objects import Key, KindState, KindUnknown, Resource, Selector
+from fivespot.runtime import ApiError, Client, Key, KindUnknown, NotFoundError, Resource, Selector, TransportError
+from fivespot.runtime.errors import ProtocolError
+from fivespot.runtime.objects import KindState
 
 from .observe import named_kinds
 from .ownership import child_is_ours

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from fivespot.contract import Resolved, Unreadable
-from fivespot.runtime.objects import Key
-from fivespot.runtime.telemetry import Metrics
+from fivespot.runtime import Key, Metrics
 
 from .plan import Plan
 from .snapshot import Snapshot

@@ -8,8 +8,9 @@ from typing import Self
 
 from fivespot.api import names
 from fivespot.contract import Reference, Resolution, resolve_schedule
-from fivespot.runtime.errors import ForbiddenError, ProtocolError
-from fivespot.runtime.objects import GroupKind, Head, Key, KindAbsent, KindState, KindUnknown, Resource
+from fivespot.runtime import ForbiddenError, GroupKind, Head, Key, KindAbsent, KindUnknown, Resource
+from fivespot.runtime.errors import ProtocolError
+from fivespot.runtime.objects import KindState
 
 from .cluster_api import ClusterApi, ClusterView, Known, MachineView, read_cluster, read_machine
 from .ownership import child_is_ours, machine_is_ours

@@ -14,10 +14,9 @@ from typing import Final
 import structlog
 
 from fivespot.api import names
-from fivespot.runtime.client import Client
-from fivespot.runtime.clock import Clock
-from fivespot.runtime.errors import ApiError, NotFoundError, ProtocolError, TransportError
-from fivespot.runtime.objects import Exists, Head, Key, KindState, Resource, Selector
+from fivespot.runtime import ApiError, Client, Clock, Head, Key, NotFoundError, Resource, Selector, TransportError
+from fivespot.runtime.errors import ProtocolError
+from fivespot.runtime.objects import Exists, KindState
 
 from .cluster_api import read_cluster
 from .instants import read_instant

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fivespot.api import names
-from fivespot.runtime.objects import GroupKind, Head
+from fivespot.runtime import GroupKind, Head
 
 from .cluster_api import MachineView
 

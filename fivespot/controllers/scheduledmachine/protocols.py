@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from fivespot.runtime.objects import GroupKind, Key, KindAbsent, KindState, KindUnknown, Object, Resource
+from fivespot.runtime import GroupKind, Key, KindAbsent, KindUnknown, Object, Resource
+from fivespot.runtime.objects import KindState
 
 from .snapshot import Slot
 

@@ -12,19 +12,21 @@ import structlog
 
 from fivespot.api import names
 from fivespot.contract import Unreadable
-from fivespot.runtime.errors import (
+from fivespot.runtime import (
+    DONE,
     ApiError,
     ConflictError,
     ForbiddenError,
     InvalidError,
+    Key,
+    ManagerContext,
     NotFoundError,
-    ServerTimeoutError,
-    StaleReadError,
+    Object,
+    Result,
     TransportError,
+    ensure_finalizer,
 )
-from fivespot.runtime.manager import ManagerContext
-from fivespot.runtime.objects import Key, Object
-from fivespot.runtime.reconcile import DONE, Result, ensure_finalizer
+from fivespot.runtime.errors import ServerTimeoutError, StaleReadError
 
 from .act import StepResults, StepRunner
 from .common_plans import is_our_status

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from fivespot.runtime.errors import ApiError, InvalidError, StatusCause, api_error
+from fivespot.runtime import ApiError, InvalidError
+from fivespot.runtime.errors import StatusCause, api_error
 
 __all__ = ["conceal"]
 

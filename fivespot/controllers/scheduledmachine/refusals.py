@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fivespot.runtime.clock import Random
-from fivespot.runtime.objects import Key
+from fivespot.runtime import Key, Random
 
 from .plan import Want
 from .snapshot import Refusal, Snapshot

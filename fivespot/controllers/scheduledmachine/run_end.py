@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from fivespot.runtime.errors import ConflictError, StaleReadError
-from fivespot.runtime.objects import Object
+from fivespot.runtime import ConflictError, Object
+from fivespot.runtime.errors import StaleReadError
 
 from .act import StepResults
 from .common_plans import undecided

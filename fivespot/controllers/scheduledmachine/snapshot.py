@@ -9,7 +9,7 @@ from enum import Enum
 
 from fivespot.api import names
 from fivespot.contract import Resolution
-from fivespot.runtime.objects import GroupKind, Head, Resource
+from fivespot.runtime import GroupKind, Head, Resource
 
 from .cluster_api import ClusterApi, ClusterView, Known, MachineView
 from .ownership import machine_is_ours

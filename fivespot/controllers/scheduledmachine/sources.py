@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from fivespot.api import Phase, names
-from fivespot.runtime.cache import Informer
+from fivespot.runtime import Change, ChangeType, GroupKind, Head, Informer, Object, Projection, Resource
 from fivespot.runtime.errors import ProtocolError
-from fivespot.runtime.objects import Change, ChangeType, GroupKind, Head, Object, Projection, Resource, share
+from fivespot.runtime.objects import share
 
 from .observe import named_kinds
 from .spec import read_references

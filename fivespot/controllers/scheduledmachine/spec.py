@@ -14,7 +14,8 @@ from typing import Any
 
 from fivespot.api import InvalidObject, validate_machine
 from fivespot.contract import Reference
-from fivespot.runtime.objects import GroupKind, group_of, share, version_of
+from fivespot.runtime import GroupKind
+from fivespot.runtime.objects import group_of, share, version_of
 
 from .children import template_hash
 

@@ -17,8 +17,8 @@ from fivespot.contract import (
     Unreadable,
     Unresolved,
 )
-from fivespot.runtime.errors import ForbiddenError
-from fivespot.runtime.objects import Condition, ConditionStatus, find_condition, rfc3339, set_conditions
+from fivespot.runtime import Condition, ForbiddenError, find_condition, set_conditions
+from fivespot.runtime.objects import ConditionStatus, rfc3339
 from fivespot.runtime.telemetry import EventNote
 
 from .cluster_api import Known, MachineView

@@ -8,11 +8,8 @@ from typing import Any
 import structlog
 
 from fivespot.api import Reason, names
-from fivespot.runtime.errors import NotFoundError
-from fivespot.runtime.manager import ManagerContext
-from fivespot.runtime.objects import Key, Object, merge_diff
-from fivespot.runtime.reconcile import Result
-from fivespot.runtime.telemetry import EventNote, ObjectRef
+from fivespot.runtime import Key, ManagerContext, NotFoundError, Object, ObjectRef, Result, merge_diff
+from fivespot.runtime.telemetry import EventNote
 
 from .metrics import MachineMetrics
 from .plan import Plan

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from fivespot.contract import HeldVerdict, Reference
-from fivespot.runtime.objects import GroupKind, group_of
+from fivespot.runtime import GroupKind
+from fivespot.runtime.objects import group_of
 
 from .cluster_api import ChildRef
 from .instants import read_instant

@@ -22,8 +22,8 @@ from fivespot.providers.sdk import (
     Unreadable,
     Verdict,
 )
+from fivespot.runtime import Resource
 from fivespot.runtime.crd import Cel, matches
-from fivespot.runtime.objects import Resource
 
 __all__ = [
     "BASE_CYCLE",

@@ -7,11 +7,8 @@ from typing import Any, Final
 
 import structlog
 
-from fivespot.runtime.cache import Informer
+from fivespot.runtime import Change, ChangeType, Controller, Informer, Key, ManagerContext
 from fivespot.runtime.clock import LoopClock
-from fivespot.runtime.manager import ManagerContext
-from fivespot.runtime.objects import Change, ChangeType, Key
-from fivespot.runtime.reconcile import Controller
 from fivespot.runtime.workqueue import Backoff
 
 from .definition import Provider

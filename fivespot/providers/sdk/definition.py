@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from fivespot.api.names import PROVIDER_GROUP, PROVIDER_VERSION
 from fivespot.api.types import ScheduleStatus
 from fivespot.providers.registry import SHIPPED
+from fivespot.runtime import Resource
 from fivespot.runtime.crd import Column
-from fivespot.runtime.objects import Resource
 
 from .dependencies import SCHEDULES, Readable
 from .schema import Kind, kind_definition, spec_model

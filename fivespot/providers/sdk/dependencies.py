@@ -13,9 +13,8 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from fivespot.api.names import PROVIDER_GROUP
 from fivespot.contract import SCHEDULE_PROJECTION, UNREADABLE_PATIENCE, Reference, Resolution, resolve_schedule
-from fivespot.runtime.cache import Cache, Informer
+from fivespot.runtime import Cache, Change, ChangeType, GroupKind, Informer, Key, Resource
 from fivespot.runtime.cache.dynamic_informers import DynamicInformers
-from fivespot.runtime.objects import Change, ChangeType, GroupKind, Key, Resource
 
 from .verdict import NoVerdict
 

@@ -6,8 +6,7 @@ import heapq
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
-from fivespot.runtime.clock import Clock
-from fivespot.runtime.objects import Key
+from fivespot.runtime import Clock, Key
 
 __all__ = ["DueBatch"]
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from fivespot.runtime import ConfigError
 from fivespot.runtime.clock import system_random
-from fivespot.runtime.errors import ConfigError
 from fivespot.settings import in_pod, program_settings
 
 from .controller import build_controller

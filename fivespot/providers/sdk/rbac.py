@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fivespot.api.names import PROVIDER_GROUP, SYSTEM_NAMESPACE
-from fivespot.runtime.objects import Resource
+from fivespot.runtime import Resource
 
 from .definition import Provider
 

@@ -12,11 +12,9 @@ import msgspec
 import structlog
 from pydantic import BaseModel
 
-from fivespot.runtime.cache import Informer
+from fivespot.runtime import DONE, Change, Informer, Key, ManagerContext, Object, Result, merge_diff
 from fivespot.runtime.errors import ProtocolError
-from fivespot.runtime.manager import ManagerContext
-from fivespot.runtime.objects import Change, Key, Object, decode, merge_diff
-from fivespot.runtime.reconcile import DONE, Result
+from fivespot.runtime.objects import decode
 from fivespot.runtime.workqueue import Backoff
 
 from .decider import Decider, DecisionFailure

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from fivespot.runtime.objects import Condition, find_condition, merge_diff, parse_rfc3339, rfc3339, set_conditions
+from fivespot.runtime import Condition, find_condition, merge_diff, set_conditions
+from fivespot.runtime.objects import parse_rfc3339, rfc3339
 
 from .override_spec import write_records
 from .overrides import OVERRIDDEN, OverrideRecord

@@ -7,10 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fivespot.runtime.errors import NotFoundError
-from fivespot.runtime.manager import ManagerContext
-from fivespot.runtime.objects import Key, Object, Resource
-from fivespot.runtime.telemetry import ObjectRef
+from fivespot.runtime import Key, ManagerContext, NotFoundError, Object, ObjectRef, Resource
 
 from .verdict import EventNote
 

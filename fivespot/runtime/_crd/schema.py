@@ -76,6 +76,21 @@ _ORDER = ("description", "type", "format", "nullable", "default", "enum", "patte
 
 _SCALARS = _TYPES - {"object", "array"}
 
+_TOKEN = re.compile(r"\\.|\(\?[^:]?.|[*+?}]\+|.", re.DOTALL)
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+}
+_SIZES = (
+    ("minLength", "maxLength", str),
+    ("minItems", "maxItems", list),
+    ("minProperties", "maxProperties", dict),
+)
+
 
 class SchemaError(ValueError):
     """A model cannot be expressed as a structural schema; the message begins with `Model.field`."""
@@ -262,9 +277,6 @@ def _without_null(value: Any) -> Any:
     return value
 
 
-_TOKEN = re.compile(r"\\.|\(\?[^:]?.|[*+?}]\+|.", re.DOTALL)
-
-
 def _portable(pattern: str, where: str) -> str:
     """Return the pattern, or raise if Go's RE2 lacks a construct or reads it differently from pydantic's engine."""
     for token in _TOKEN.findall(pattern):
@@ -296,21 +308,6 @@ def _check_list(found: Schema, where: str) -> None:
 
 
 # -- defaults --------------------------------------------------------------------------------------------------------
-
-_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-}
-
-_SIZES = (
-    ("minLength", "maxLength", str),
-    ("minItems", "maxItems", list),
-    ("minProperties", "maxProperties", dict),
-)
 
 
 def default_error(value: Any, schema: Mapping[str, Any]) -> str | None:

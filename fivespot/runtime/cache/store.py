@@ -26,6 +26,13 @@ from .index import Index, IndexFunction, Report
 
 __all__ = ["Changes", "Keys", "Objects", "Staging", "Store", "Swap"]
 
+Changes = tuple[Change, ...]
+# Named here because a method called `list` hides the type inside a class.
+Keys = list[Key]
+Objects = list[Object]
+_NAMESPACE_INDEX = "/namespace"
+_ANY_WRITE = Write()
+
 
 class Staging:
     """The objects of a list that is still being read.
@@ -143,15 +150,6 @@ def _difference(was: Object, now: Object | None) -> tuple[Change, ...]:
     return (Change(ChangeType.MODIFIED, now, was),)
 
 
-Changes = tuple[Change, ...]
-
-# Named here because a method called `list` hides the type inside a class.
-Keys = list[Key]
-Objects = list[Object]
-
-_NAMESPACE_INDEX = "/namespace"
-
-
 class _Hidden(NamedTuple):
     """The reason why reads, and older events of the watch, skip a key.
 
@@ -166,9 +164,6 @@ class _Hidden(NamedTuple):
     version: int
     gone: bool
     epoch: int
-
-
-_ANY_WRITE = Write()
 
 
 def _writer(write: Write, current: Object | None) -> str:

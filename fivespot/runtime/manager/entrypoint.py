@@ -41,6 +41,11 @@ EventLoop: TypeAlias = Literal["asyncio", "uvloop", "auto"]
 
 T = TypeVar("T")
 
+_EXIT_FAILED = 1
+_EXIT_CONFIG = 2
+"""A file, a flag or a credential cannot be used: starting again will not help."""
+_log = structlog.get_logger(__name__)
+
 
 def assemble(
     connection: Connection,
@@ -109,15 +114,6 @@ def assemble(
         ungated=ungated,
     )
     return Manager(context, settings, connectivity=connectivity, gate=gate)
-
-
-_EXIT_FAILED = 1
-
-_EXIT_CONFIG = 2
-
-"""A file, a flag or a credential cannot be used: starting again will not help."""
-
-_log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager

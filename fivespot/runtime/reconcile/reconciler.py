@@ -12,6 +12,10 @@ from fivespot.runtime.objects import Key
 
 __all__ = ["DONE", "Reconciler", "Result", "new_reconcile_id", "reconcile_id"]
 
+reconcile_id: ContextVar[str] = ContextVar("reconcile_id", default="")
+"""Id of the run that the current task belongs to, for logs and traces; "" outside of runs. Tasks that a run starts
+inherit it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -43,12 +47,6 @@ class Reconciler(Protocol):
     """
 
     async def reconcile(self, key: Key) -> Result: ...
-
-
-reconcile_id: ContextVar[str] = ContextVar("reconcile_id", default="")
-
-"""Id of the run that the current task belongs to, for logs and traces; "" outside of runs. Tasks that a run starts
-inherit it."""
 
 
 def new_reconcile_id(rng: Random) -> str:

@@ -20,9 +20,11 @@ __all__ = [
 ]
 
 Mapper: TypeAlias = Callable[[Change], Iterable[Key]]
-
 """Called for every change that passed the predicate, synchronously: quick, without waiting. A key that it names twice
 is queued once. It should look at ``change.old`` too: whoever an object used to point to wants to know as well."""
+
+Predicate: TypeAlias = Callable[[Change], bool]
+"""True lets the change through. Called synchronously for every change: quick, without waiting."""
 
 
 def enqueue_self(change: Change) -> Iterable[Key]:
@@ -66,11 +68,6 @@ def _before_and_after(keys_of: Callable[[Head], Iterable[Key]]) -> Mapper:
         return keys
 
     return mapper
-
-
-Predicate: TypeAlias = Callable[[Change], bool]
-
-"""True lets the change through. Called synchronously for every change: quick, without waiting."""
 
 
 def generation_or_metadata_changed(change: Change) -> bool:

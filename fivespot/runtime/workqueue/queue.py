@@ -63,11 +63,9 @@ class QueueMetrics(Protocol):
 K = TypeVar("K", bound=Hashable)
 
 _LONGEST_TIMER = 86_400.0
-
 """Seconds of one loop timer: a far deadline is reached in steps, as loops differ in how far ahead a timer may lie."""
 
 _PROMOTED_AT_ONCE = 2_000
-
 """Delays that may end in one callback of the loop: a few milliseconds when a whole cluster flips at one instant."""
 
 

@@ -12,13 +12,23 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from fivespot.apiserver import ApiRequest, ApiResponse, ApiServer
-from fivespot.runtime import Client, Key, Manager, ManagerSettings, Resource
+from fivespot.runtime import (
+    CRDS,
+    Client,
+    Clock,
+    Connection,
+    Key,
+    Manager,
+    ManagerSettings,
+    NotFoundError,
+    Random,
+    Resource,
+)
 from fivespot.runtime.cache import ReflectorSettings
-from fivespot.runtime.client import WATCH_LIMITS, Connection
-from fivespot.runtime.clock import Clock, InlineOffload, LoopClock, Random, system_random
-from fivespot.runtime.errors import KindNotServedError, NotFoundError, NotServedError
+from fivespot.runtime.client import WATCH_LIMITS
+from fivespot.runtime.clock import InlineOffload, LoopClock, system_random
+from fivespot.runtime.errors import KindNotServedError, NotServedError
 from fivespot.runtime.manager import ControllerFactory, ControllerSettings, assemble
-from fivespot.runtime.objects import CRDS
 from fivespot.testing.faults import Faults
 
 from .transport import ServerTransport

@@ -10,9 +10,10 @@ from typing import Any, Final, TypeVar
 
 from fivespot import apiserver
 from fivespot.apiserver import DisconnectedError, Handler
+from fivespot.runtime import TransportError
 from fivespot.runtime.client import ByteStream, Request, Response
 from fivespot.runtime.client.lines import LineStream
-from fivespot.runtime.errors import BrokenStreamError, ConnectError, DeadlineError, TransportError
+from fivespot.runtime.errors import BrokenStreamError, ConnectError, DeadlineError
 
 __all__ = ["ServerTransport", "continued"]
 

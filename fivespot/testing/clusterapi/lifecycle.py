@@ -103,7 +103,6 @@ class LifecycleDecision:
 
 
 Remaining = Callable[[str, float], float]
-
 """Seconds left of a waiting time: ``remaining("create", 5.0)`` counts from its first call."""
 
 

@@ -26,9 +26,9 @@ from fivespot.runtime import (
     merge_diff,
     merge_patch,
     not_written_by,
+    owner_reference,
     remove_finalizer,
 )
-from fivespot.runtime.objects import owner_reference
 from fivespot.runtime.reconcile import KindSource
 
 from .kinds import BootstrapScript, Contract, KindFamily, LifeScript, MachineScript
@@ -80,6 +80,10 @@ __all__ = [
 _BY_CLUSTER = "cluster"
 
 Script = TypeVar("Script", bound=LifeScript)
+
+SECRETS: Final = Resource("", "v1", "secrets", "Secret")
+_NODE = "node"
+_NODE_READY = "nodeReady"
 
 
 class SimulatedProvider(Generic[Script]):
@@ -246,9 +250,6 @@ def _cluster_names(change: Change) -> Iterable[str]:
     return [str(cluster)] if cluster is not None else []
 
 
-SECRETS: Final = Resource("", "v1", "secrets", "Secret")
-
-
 class BootstrapProvider(SimulatedProvider[BootstrapScript]):
     """Writes a bootstrap Secret for every object that a Machine owns, in a Cluster that is ready."""
 
@@ -344,10 +345,6 @@ def build_control_planes(family: KindFamily, context: ManagerContext) -> Control
         family.control_plane, family, context, provisioned_status=control_plane_status, fields=fields
     )
     return provider.controller
-
-
-_NODE = "node"
-_NODE_READY = "nodeReady"
 
 
 class MachineProvider(SimulatedProvider[MachineScript]):

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final, Literal
 
-from fivespot.runtime import Client, Key, Manager, Resource, find_condition
-from fivespot.runtime.objects import CRDS
+from fivespot.runtime import CRDS, Client, Key, Manager, Resource, find_condition
 
 from .kinds import CORE_GROUP, SIMULATED, KindFamily
 from .providers import build_bootstraps, build_clusters, build_control_planes, build_machines
@@ -23,6 +22,12 @@ __all__ = [
     "install_definitions",
     "is_usable",
 ]
+
+CoreVersion = Literal["v1beta1", "v1beta2"]
+"""API version of Cluster API's own kinds; 1.11 and newer serve both."""
+Json = dict[str, Any]
+_SECRETS: Final = Resource("", "v1", "secrets", "Secret")
+_USABLE: Final = ("ControlPlaneInitialized", "RemoteConnectionProbe")
 
 
 def add_providers(
@@ -53,15 +58,6 @@ async def install_definitions(client: Client, families: Iterable[KindFamily] = (
     for family in families:
         for definition in family.definitions():
             await client.apply(CRDS, Key("", definition["metadata"]["name"]), definition, force=True)
-
-
-CoreVersion = Literal["v1beta1", "v1beta2"]
-"""API version of Cluster API's own kinds; 1.11 and newer serve both."""
-
-Json = dict[str, Any]
-
-_SECRETS: Final = Resource("", "v1", "secrets", "Secret")
-_USABLE: Final = ("ControlPlaneInitialized", "RemoteConnectionProbe")
 
 
 def cluster_resource(version: CoreVersion = "v1beta2") -> Resource:

@@ -60,6 +60,12 @@ Workload = Callable[[Key], Client]
 
 _PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
+PODS: Final = Resource("", "v1", "pods", "Pod")
+TERMINATE_AFTER: Final = "testing.5spot.finos.org/terminate-after"
+"""Annotation of a Pod: seconds that its termination takes, or ``never``. Without it a Pod terminates at once."""
+_NEVER: Final = "never"
+_BY_NODE: Final = "node"
+
 
 def node_name(machine: Object) -> str:
     """Name of a machine's Node: unique in a workload cluster that Clusters share, and new for each machine."""
@@ -129,14 +135,6 @@ def _conditions(existing: object, *, ready: bool, now: datetime) -> list[dict[st
         }
         for c in conditions
     ]
-
-
-PODS: Final = Resource("", "v1", "pods", "Pod")
-TERMINATE_AFTER: Final = "testing.5spot.finos.org/terminate-after"
-"""Annotation of a Pod: seconds that its termination takes, or ``never``. Without it a Pod terminates at once."""
-
-_NEVER: Final = "never"
-_BY_NODE: Final = "node"
 
 
 class _Spec(msgspec.Struct, rename="camel", gc=False):

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import pytest
 
 from fivespot.providers.sdk import Provider
-from fivespot.runtime.client import connect
-from fivespot.runtime.clock import SystemClock, ThreadOffload, system_random
+from fivespot.runtime import SystemClock, connect
+from fivespot.runtime.clock import ThreadOffload, system_random
 
 from .host import with_provider
 from .report import ConformanceReport, RuleOutcome

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fivespot.api.names import LABEL_CLUSTERCTL_MOVE, PROVIDER_GROUP
-from fivespot.runtime.errors import InvalidError
-from fivespot.runtime.objects import Key, parse_rfc3339, rfc3339
+from fivespot.runtime import InvalidError, Key
+from fivespot.runtime.objects import parse_rfc3339, rfc3339
 
 from .harness import FINALIZER, Harness, InconclusiveError, NoVerdictError, ViolationError
 from .history import ObjectHistory, Observation, Write, brief

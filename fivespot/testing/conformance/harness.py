@@ -8,10 +8,20 @@ from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
-from fivespot.runtime.client import Client
-from fivespot.runtime.clock import Clock
-from fivespot.runtime.errors import ConflictError, FivespotError, InvalidError, NotFoundError
-from fivespot.runtime.objects import Key, Object, Resource, finalizer_patch, json_patch, merge_patch
+from fivespot.runtime import (
+    Client,
+    Clock,
+    ConflictError,
+    FivespotError,
+    InvalidError,
+    Key,
+    NotFoundError,
+    Object,
+    Resource,
+    json_patch,
+    merge_patch,
+)
+from fivespot.runtime.objects import finalizer_patch
 
 from .history import Episode, ObjectHistory, Observation, brief
 from .recorder import Recorder

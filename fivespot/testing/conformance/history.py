@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from fivespot.runtime.objects import Key
+from fivespot.runtime import Key
 
 __all__ = ["CLOCK_SKEW", "MANAGER", "Episode", "ObjectHistory", "Observation", "Write", "brief"]
 

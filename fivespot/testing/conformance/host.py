@@ -7,20 +7,23 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from fivespot.providers.sdk import Provider, build_controller
-from fivespot.runtime.client import Client, Discovery
-from fivespot.runtime.clock import Clock
-from fivespot.runtime.crd import SchemaError
-from fivespot.runtime.errors import (
+from fivespot.runtime import (
+    CRDS,
+    Client,
+    Clock,
     ConfigError,
+    Controller,
+    Discovery,
     ForbiddenError,
     InvalidError,
-    KindNotServedError,
+    Key,
+    ManagerContext,
     NotFoundError,
-    NotServedError,
+    find_condition,
+    open_manager,
 )
-from fivespot.runtime.manager import ManagerContext, open_manager
-from fivespot.runtime.objects import CRDS, Key, find_condition
-from fivespot.runtime.reconcile import Controller
+from fivespot.runtime.crd import SchemaError
+from fivespot.runtime.errors import KindNotServedError, NotServedError
 
 from .harness import single_error
 from .subject import Restart

@@ -8,10 +8,9 @@ from typing import TypeVar
 
 import msgspec
 
-from fivespot.runtime.client import Client, Watch, WatchEnd, WatchEnded
-from fivespot.runtime.clock import Clock
-from fivespot.runtime.errors import FivespotError
-from fivespot.runtime.objects import Key, Resource, parse_version
+from fivespot.runtime import Client, Clock, FivespotError, Key, Resource
+from fivespot.runtime.client import Watch, WatchEnd, WatchEnded
+from fivespot.runtime.objects import parse_version
 
 from .history import ObjectHistory, Observation
 

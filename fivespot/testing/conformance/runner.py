@@ -8,22 +8,26 @@ from typing import Any
 
 import structlog
 
-from fivespot.runtime.client import Client, Discovery
-from fivespot.runtime.clock import Clock, Random
-from fivespot.runtime.errors import (
+from fivespot.runtime import (
+    CRDS,
     AlreadyExistsError,
     ApiError,
-    BadRequestError,
+    Client,
+    Clock,
     ConfigError,
     ConflictError,
-    DeadlineError,
+    Discovery,
     FivespotError,
     ForbiddenError,
+    GroupKind,
     InvalidError,
-    KindNotServedError,
+    Key,
     NotFoundError,
+    Random,
+    Resource,
 )
-from fivespot.runtime.objects import CRDS, GroupKind, Key, Resource, group_of
+from fivespot.runtime.errors import BadRequestError, DeadlineError, KindNotServedError
+from fivespot.runtime.objects import group_of
 
 from .harness import Harness, InconclusiveError, ViolationError, single_error
 from .report import NOT_SELECTED, ConformanceReport, RuleOutcome, RuleResult

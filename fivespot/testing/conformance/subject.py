@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import yaml
 
 from fivespot.api.names import PROVIDER_GROUP
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from fivespot.runtime.objects import rfc3339
 
 __all__ = [
@@ -39,6 +39,17 @@ Restart: TypeAlias = Callable[[], Awaitable[None]]
 
 BoundarySpec: TypeAlias = Callable[[datetime], tuple[Spec, datetime]]
 """Maps the current instant to a spec that is active now, and to the instant within seconds at which that ends."""
+
+_STATES = ("active", "inactive", "invalid")
+_STRING: Final = "tag:yaml.org,2002:str"
+_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
+_BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$")
+_AHEAD = timedelta(seconds=8)
+"""Time until the boundary. The verdict before it has to be written by then, also on a busy machine."""
+_ALWAYS = {"daysOfWeek": ["mon-sun"], "hoursOfDay": ["0-23"]}
+_NO_ZONE = "Europe/Nowhere"
+_NO_SESSIONS = {"timezone": "UTC", "sessions": []}
+_OFF = {"enabled": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +104,6 @@ class Timing:
     total: float = 180.0
 
 
-_STATES = ("active", "inactive", "invalid")
-
-
 @dataclass(frozen=True, slots=True)
 class Samples:
     """The specs in a file, and its other objects."""
@@ -127,9 +135,6 @@ class _Loader(yaml.SafeLoader):
     """YAML as Kubernetes reads it: dates and times of day are strings."""
 
 
-_STRING: Final = "tag:yaml.org,2002:str"
-_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
-_BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$")
 _Loader.yaml_implicit_resolvers = {
     first: [(_STRING, _BASE_60), *((tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP)]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -195,15 +200,6 @@ def _spec(document: Mapping[str, Any], source: str) -> Spec:
     return spec
 
 
-_AHEAD = timedelta(seconds=8)
-
-"""Time until the boundary. The verdict before it has to be written by then, also on a busy machine."""
-
-_ALWAYS = {"daysOfWeek": ["mon-sun"], "hoursOfDay": ["0-23"]}
-
-_NO_ZONE = "Europe/Nowhere"
-
-
 def _valid_until(now: datetime) -> tuple[Spec, datetime]:
     ends = (now + _AHEAD).replace(microsecond=0)
     return {**_ALWAYS, "validUntil": rfc3339(ends)}, ends
@@ -218,10 +214,6 @@ def _overridden(base: Spec) -> BoundarySpec:
 
     return boundary
 
-
-_NO_SESSIONS = {"timezone": "UTC", "sessions": []}
-
-_OFF = {"enabled": False}
 
 SHIPPED: Final[Mapping[str, Subject]] = MappingProxyType(
     {
@@ -251,5 +243,4 @@ SHIPPED: Final[Mapping[str, Subject]] = MappingProxyType(
         )
     }
 )
-
 """Kind -> subject, of the kinds shipped with fivespot."""

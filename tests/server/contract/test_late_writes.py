@@ -14,7 +14,7 @@ import pytest
 import fivespot
 from controlplane import ControlPlane
 from controlplane.audit import select
-from fivespot.runtime.client import Client
+from fivespot.runtime import Client
 from harness import MANAGER_USER
 from support import eventually
 from support.children import wait_absent

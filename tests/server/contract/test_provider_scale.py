@@ -20,9 +20,9 @@ from controlplane import ControlPlane
 from controlplane.audit import select
 from fivespot.cli.crds.definitions import render, render_rbac
 from fivespot.providers.registry import shipped_provider
-from fivespot.runtime.client import Client, connect
-from fivespot.runtime.clock import SystemClock, ThreadOffload, system_random
-from fivespot.runtime.objects import EVERYTHING, Key, Patch, Resource, Selector, merge_patch
+from fivespot.runtime import Client, Key, Resource, Selector, SystemClock, connect, merge_patch
+from fivespot.runtime.clock import ThreadOffload, system_random
+from fivespot.runtime.objects import EVERYTHING, Patch
 from harness import MANAGER_USER, ManagerProcess, install
 from support import eventually_async, make_namespace
 from support.measurements import received, spent

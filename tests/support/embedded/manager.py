@@ -20,7 +20,8 @@ from fivespot.cli.options import ManagerOptions
 from fivespot.cli.process import assemble, machine_settings
 from fivespot.controllers import scheduledmachine
 from fivespot.controllers.scheduledmachine import Timings
-from fivespot.runtime.clock import Clock, InlineOffload, SystemClock
+from fivespot.runtime import Clock, SystemClock
+from fivespot.runtime.clock import InlineOffload
 from fivespot.testing.cluster import RunningManager
 
 from .loop import EnteredContext

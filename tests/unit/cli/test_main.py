@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from fivespot import __version__
 from fivespot.cli.main import cli, complain, main
 from fivespot.cli.options import ManagerOptions
-from fivespot.runtime.errors import ConfigError, StopError
+from fivespot.runtime import ConfigError
+from fivespot.runtime.errors import StopError
 from fivespot.schedule.zones import TZDATA_RELEASE
 from fivespot.settings import program_settings
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from fivespot.cli.main import cli
 from fivespot.cli.new_provider.project import _FILES, Names, name_project, write_project
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 
 
 @pytest.fixture(scope="module")

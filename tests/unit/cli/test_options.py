@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fivespot.cli import options
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,9 @@ from fivespot.cli.options import ManagerOptions
 from fivespot.cli.process import assemble
 from fivespot.controllers import scheduledmachine
 from fivespot.controllers.scheduledmachine import MachineSettings
-from fivespot.runtime.client import Connection, HttpTransport, Request, Response
+from fivespot.runtime import ConfigError, Connection, Manager
+from fivespot.runtime.client import HttpTransport, Request, Response
 from fivespot.runtime.clock import InlineOffload, LoopClock
-from fivespot.runtime.errors import ConfigError
-from fivespot.runtime.manager import Manager
 from fivespot.runtime.manager.entrypoint import loop_factory
 
 OPTIONS = ManagerOptions(

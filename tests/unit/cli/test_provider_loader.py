@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from fivespot.cli.main import cli
 from fivespot.cli.options import ManagerOptions
 from fivespot.cli.provider_loader import load_providers
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 
 MODULE = """
 from fivespot.providers.sdk import SCHEDULES, ApiModel, Provider, Verdict

@@ -16,7 +16,8 @@ from fivespot.contract import (
     resolve_schedule,
 )
 from fivespot.contract.reader import KindInfo
-from fivespot.runtime.objects import GroupKind, Head, Key, KindAbsent, KindState, KindUnknown, Object
+from fivespot.runtime import GroupKind, Head, Key, KindAbsent, KindUnknown, Object
+from fivespot.runtime.objects import KindState
 
 GROUP = "spotschedules.5spot.finos.org"
 HOURS = KindState(

@@ -21,7 +21,8 @@ from fivespot.controllers.scheduledmachine.spec import SpecView, TemplateKind
 from fivespot.controllers.scheduledmachine.status import build_status
 from fivespot.controllers.scheduledmachine.stored_status import StoredStatus, read_stored_status
 from fivespot.controllers.scheduledmachine.timings import Timings
-from fivespot.runtime.objects import Head, OwnerReference, Resource, find_condition, rfc3339
+from fivespot.runtime import Head, OwnerReference, Resource, find_condition
+from fivespot.runtime.objects import rfc3339
 
 S = TypeVar("S", bound=Step)
 Json = dict[str, Any]

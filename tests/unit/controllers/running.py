@@ -10,9 +10,7 @@ from typing import Any
 
 from fivespot.apiserver import ApiRequest, ApiResponse, Handler
 from fivespot.controllers.scheduledmachine import MachineSettings
-from fivespot.runtime import Key, Object, Resource, merge_patch
-from fivespot.runtime.errors import NotFoundError
-from fivespot.runtime.objects import find_condition
+from fivespot.runtime import Key, NotFoundError, Object, Resource, find_condition, merge_patch
 from fivespot.testing.cluster import EmbeddedCluster, RunningManager
 from fivespot.testing.clusterapi.core import CLUSTERS, MACHINES
 from fivespot.testing.faults import Fault, Rule

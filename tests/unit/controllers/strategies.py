@@ -22,7 +22,8 @@ from fivespot.controllers.scheduledmachine.snapshot import Answers, Child, Refus
 from fivespot.controllers.scheduledmachine.spec import SpecView
 from fivespot.controllers.scheduledmachine.stored_status import StoredStatus
 from fivespot.controllers.scheduledmachine.timings import Timings
-from fivespot.runtime.objects import Head, OwnerReference, rfc3339
+from fivespot.runtime import Head, OwnerReference
+from fivespot.runtime.objects import rfc3339
 from unit.controllers.build import (
     BOOTSTRAP,
     CAPI,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fivespot.controllers.scheduledmachine.act import _refusal
-from fivespot.runtime.errors import ForbiddenError, InvalidError, StatusCause
+from fivespot.runtime import ForbiddenError, InvalidError
+from fivespot.runtime.errors import StatusCause
 
 REQUEST = "create machines.cluster.x-k8s.io team-a/web-1"
 

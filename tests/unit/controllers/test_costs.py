@@ -10,7 +10,7 @@ import pytest
 from fivespot.contract import Resolution
 from fivespot.controllers.scheduledmachine.cluster_api import MachineView
 from fivespot.controllers.scheduledmachine.status import machine_progress_only
-from fivespot.runtime.objects import merge_diff
+from fivespot.runtime import merge_diff
 from unit.controllers.build import (
     BOOTSTRAP,
     DOWN,

@@ -19,7 +19,7 @@ from fivespot.controllers.scheduledmachine.plan import (
     Question,
 )
 from fivespot.controllers.scheduledmachine.snapshot import Answers, Child, Slot, TemplateState
-from fivespot.runtime.objects import OwnerReference
+from fivespot.runtime import OwnerReference
 from unit.controllers.build import (
     BOOTSTRAP,
     DOWN,

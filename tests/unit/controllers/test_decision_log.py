@@ -21,14 +21,13 @@ from fivespot.controllers.scheduledmachine.snapshot import Snapshot
 from fivespot.controllers.scheduledmachine.sources import CONTROLLER
 from fivespot.controllers.scheduledmachine.status_writer import MachineStatusWriter
 from fivespot.controllers.scheduledmachine.timings import Timings
+from fivespot.runtime import ConflictError, Controller, Key, ManagerContext, Metrics, Object, Result, configure_logging
 from fivespot.runtime.clock import LoopClock
-from fivespot.runtime.errors import ConflictError, ServerError
-from fivespot.runtime.manager import ControllerSettings, ManagerContext
+from fivespot.runtime.errors import ServerError
+from fivespot.runtime.manager import ControllerSettings
 from fivespot.runtime.manager.debug import PlanBook
-from fivespot.runtime.objects import Key, Object
-from fivespot.runtime.reconcile import Controller, Result
 from fivespot.runtime.reconcile import controller as running
-from fivespot.runtime.telemetry import LogFormat, Metrics, configure_logging
+from fivespot.runtime.telemetry import LogFormat
 from unit.controllers.build import DOWN, NAME, NAMESPACE, UID, UP, ready_machine, snapshot
 from unit.controllers.build import stored_status as remembered
 

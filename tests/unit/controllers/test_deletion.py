@@ -24,7 +24,7 @@ from fivespot.controllers.scheduledmachine.plan import (
 )
 from fivespot.controllers.scheduledmachine.snapshot import Slot, Snapshot
 from fivespot.controllers.scheduledmachine.status import build_status, status_events
-from fivespot.runtime.objects import merge_diff
+from fivespot.runtime import merge_diff
 from unit.controllers.build import (
     BLIND,
     DOWN,

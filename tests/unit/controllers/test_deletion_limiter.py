@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fivespot.controllers.scheduledmachine.deletion_limiter import DeletionLimiter
-from fivespot.runtime.objects import Key
+from fivespot.runtime import Key
 
 pytestmark = pytest.mark.contract("B8.3")
 

@@ -11,8 +11,9 @@ from fivespot.api import names
 from fivespot.controllers.scheduledmachine.live_lookup import LiveLookup, Unanswered
 from fivespot.controllers.scheduledmachine.plan import Question
 from fivespot.controllers.scheduledmachine.snapshot import Answers
-from fivespot.runtime.errors import NotFoundError, NotServedError
-from fivespot.runtime.objects import Key, KindState, Object, Resource
+from fivespot.runtime import Key, NotFoundError, Object, Resource
+from fivespot.runtime.errors import NotServedError
+from fivespot.runtime.objects import KindState
 from unit.controllers.build import NAME, NAMESPACE, UID, UP, machine_ref, snapshot, stored_status
 
 MACHINES = Resource("cluster.x-k8s.io", "v1beta2", "machines", "Machine")

@@ -10,8 +10,9 @@ import pytest
 
 from fivespot.controllers.scheduledmachine.children import EXCLUDE_DRAIN, EXCLUDE_VOLUMES
 from fivespot.controllers.scheduledmachine.cluster_api import MACHINE, ChildRef, MachineView, read_machine
+from fivespot.runtime import GroupKind, Object
 from fivespot.runtime.errors import ProtocolError
-from fivespot.runtime.objects import GroupKind, Object, decode_head
+from fivespot.runtime.objects import decode_head
 
 SINCE = "2026-11-30T08:00:00Z"
 

@@ -9,8 +9,7 @@ import pytest
 from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.metrics import MachineMetrics
 from fivespot.controllers.scheduledmachine.snapshot import Snapshot
-from fivespot.runtime.objects import Key
-from fivespot.runtime.telemetry import Metrics
+from fivespot.runtime import Key, Metrics
 from unit.controllers.build import (
     BLIND,
     DOWN,

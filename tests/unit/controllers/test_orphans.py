@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from fivespot.api import names
-from fivespot.runtime import Key, Resource
-from fivespot.runtime.errors import NotFoundError
+from fivespot.runtime import Key, NotFoundError, Resource
 from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.clusterapi.core import MACHINES
 from fivespot.testing.faults import Fail, Rule

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from fivespot.api import names
 from fivespot.controllers.scheduledmachine.cluster_api import MachineView
 from fivespot.controllers.scheduledmachine.ownership import child_is_ours, machine_is_ours
-from fivespot.runtime.objects import GroupKind, Head, OwnerReference
+from fivespot.runtime import GroupKind, Head, OwnerReference
 from unit.controllers.build import BOOTSTRAP, INFRASTRUCTURE, NAME, NAMESPACE, UID, controller, machine
 
 KIND = INFRASTRUCTURE.group_kind

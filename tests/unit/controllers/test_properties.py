@@ -29,7 +29,8 @@ from fivespot.controllers.scheduledmachine.refusals import fingerprint
 from fivespot.controllers.scheduledmachine.snapshot import Slot, Snapshot
 from fivespot.controllers.scheduledmachine.spec import read_spec
 from fivespot.controllers.scheduledmachine.status import build_status, status_events
-from fivespot.runtime.objects import find_condition, merge_diff, rfc3339
+from fivespot.runtime import find_condition, merge_diff
+from fivespot.runtime.objects import rfc3339
 from support.machines import bootstrap, infrastructure
 from support.machines import machine as scheduled_machine
 from unit.controllers.build import UID, after, steps

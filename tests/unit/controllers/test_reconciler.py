@@ -12,9 +12,8 @@ import pytest
 
 from fivespot.api import names
 from fivespot.apiserver import ApiRequest, ApiResponse, Handler, StatusError
-from fivespot.runtime import Key
+from fivespot.runtime import Key, merge_patch
 from fivespot.runtime.clock import LoopClock
-from fivespot.runtime.objects import merge_patch
 from fivespot.testing.cluster import START, EmbeddedCluster
 from fivespot.testing.clusterapi.core import MACHINES
 from fivespot.testing.faults import Fail

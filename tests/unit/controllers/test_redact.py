@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fivespot.controllers.scheduledmachine.redact import conceal
-from fivespot.runtime.errors import ApiError, ForbiddenError, InvalidError, ServerError, StatusCause
+from fivespot.runtime import ApiError, ForbiddenError, InvalidError
+from fivespot.runtime.errors import ServerError, StatusCause
 
 SECRET = "hunter2-hunter2"
 REQUEST = "create standinmachines prod/web"

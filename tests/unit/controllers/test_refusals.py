@@ -15,7 +15,7 @@ from fivespot.controllers.scheduledmachine.refusals import Refusals, fingerprint
 from fivespot.controllers.scheduledmachine.snapshot import Slot, Snapshot, TemplateState
 from fivespot.controllers.scheduledmachine.status import RefusedStep
 from fivespot.controllers.scheduledmachine.timings import Timings
-from fivespot.runtime.objects import Key
+from fivespot.runtime import Key
 from unit.controllers.build import (
     DOWN,
     LOST,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fivespot.runtime.objects import merge_patch
+from fivespot.runtime import merge_patch
 from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.clusterapi import SIMULATED_EARLIER
 from fivespot.testing.clusterapi.core import MACHINES

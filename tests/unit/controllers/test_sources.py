@@ -18,9 +18,9 @@ from fivespot.controllers.scheduledmachine.sources import (
     kept_part_changed,
     schedule_changed,
 )
+from fivespot.runtime import Change, ChangeType, Key, Object
 from fivespot.runtime.cache.index import IndexFunction
 from fivespot.runtime.cache.store import Store
-from fivespot.runtime.objects import Change, ChangeType, Key, Object
 
 KEPT = {"status": {"active": True}}
 

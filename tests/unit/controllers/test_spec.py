@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fivespot.contract import Reference
 from fivespot.controllers.scheduledmachine.spec import SpecView, read_spec
-from fivespot.runtime.objects import GroupKind
+from fivespot.runtime import GroupKind
 from support.machines import bootstrap, infrastructure, machine, taint
 
 

@@ -19,7 +19,7 @@ from fivespot.controllers.scheduledmachine.status import (
     provider_text_only,
     status_events,
 )
-from fivespot.runtime.objects import find_condition, merge_diff
+from fivespot.runtime import find_condition, merge_diff
 from unit.controllers.build import (
     BLIND,
     BOOTSTRAP,

@@ -13,7 +13,7 @@ from fivespot.cli.new_provider.project import name_project
 from fivespot.cli.options import CONTROLLERS
 from fivespot.providers.registry import SHIPPED, shipped_provider, shipped_providers
 from fivespot.providers.sdk import rbac_rules
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from fivespot.testing.conformance import subject
 
 ROOT = Path(__file__).parents[3]

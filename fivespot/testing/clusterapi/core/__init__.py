@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from fivespot.runtime import Client, Key, Manager
-from fivespot.runtime.objects import CRDS
+from fivespot.runtime import CRDS, Client, Key, Manager
 
 from .clusters import build_core_clusters
 from .definitions import core_definitions

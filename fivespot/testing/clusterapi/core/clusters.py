@@ -21,10 +21,11 @@ from fivespot.runtime import (
     merge_diff,
     merge_patch,
     owner_of,
+    owner_reference,
     remove_finalizer,
     set_conditions,
 )
-from fivespot.runtime.objects import Exists, owner_reference
+from fivespot.runtime.objects import Exists
 from fivespot.testing.clusterapi.lifecycle import is_provisioned
 from fivespot.testing.clusterapi.views import CLUSTER_KIND, CLUSTER_LABEL, PAUSED_ANNOTATION
 

@@ -22,9 +22,9 @@ from fivespot.runtime import (
     merge_diff,
     merge_patch,
     owner_of,
+    owner_reference,
     remove_finalizer,
 )
-from fivespot.runtime.objects import owner_reference
 from fivespot.runtime.reconcile import KindSource
 from fivespot.testing.clusterapi.kinds import CORE_GROUP
 from fivespot.testing.clusterapi.lifecycle import Waits

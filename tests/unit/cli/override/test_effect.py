@@ -15,7 +15,7 @@ from fivespot.cli.override.effect import Effect, describe, predict
 from fivespot.cli.override.schedule import Schedule
 from fivespot.providers.registry import shipped_provider
 from fivespot.providers.sdk import Override
-from fivespot.runtime.objects import Key, Resource
+from fivespot.runtime import Key, Resource
 
 NOW = datetime(2027, 3, 12, 16, 30, tzinfo=UTC)
 """Friday, 17:30 in Berlin."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fivespot.cli.override.instants import read_duration, read_until
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from fivespot.schedule import load_zone
 
 BERLIN = load_zone("Europe/Berlin")

@@ -16,7 +16,7 @@ from click.testing import Result
 
 from fivespot.cli.console import colours, shows
 from fivespot.cli.timeline.text import UNICODE
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from unit.cli.timeline.samples import NIGHT, Json, manual, run, schedule, shown, timebased, write
 
 ROOT = Path(__file__).resolve().parents[4]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fivespot.cli.timeline.documents import read_objects, unknown_fields
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 
 
 def read(tmp_path: Path, text: str) -> list[dict[str, object]]:

@@ -11,7 +11,7 @@ import pytest
 
 from fivespot.cli.timeline.forecast import Forecast, Period
 from fivespot.cli.timeline.ics import export
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from unit.cli.timeline.samples import NIGHT, OFFICE, Json, course, manual, timebased
 
 NOW = datetime(2026, 11, 30, 3, 0, 7, 123456, tzinfo=UTC)

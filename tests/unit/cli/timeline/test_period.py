@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from fivespot.cli.timeline.period import local, read_period, read_zone, start_of
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from fivespot.schedule import load_zone
 
 BERLIN = load_zone("Europe/Berlin")

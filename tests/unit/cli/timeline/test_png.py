@@ -11,7 +11,7 @@ from PIL import Image
 
 from fivespot.cli.timeline.period import read_period
 from fivespot.cli.timeline.png import DPI, MOST_DAYS, draw, size
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from fivespot.schedule import load_zone
 from unit.cli.timeline.samples import NIGHT, OFFICE, Json, course, timebased
 

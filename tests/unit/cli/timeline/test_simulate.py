@@ -10,8 +10,7 @@ from fivespot.cli.timeline.forecast import DecisionFailed, Forecast, Transition
 from fivespot.cli.timeline.schedules import Schedule, find_schedules, select, zone_name
 from fivespot.cli.timeline.simulate import Simulation, ready
 from fivespot.providers.sdk import ApiModel, Context, NoVerdict, Provider, Verdict
-from fivespot.runtime.errors import ConfigError
-from fivespot.runtime.objects import Resource
+from fivespot.runtime import ConfigError, Resource
 from unit.cli.timeline.samples import Json, course, manual, schedule, timebased
 
 MONDAY = datetime(2027, 1, 4, tzinfo=UTC)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from fivespot.runtime.client import Client
-from fivespot.runtime.errors import ForbiddenError, NotFoundError, NotServedError
-from fivespot.runtime.objects import EVERYTHING, Key, Object, Resource, Selector
+from fivespot.runtime import Client, ForbiddenError, Key, NotFoundError, Object, Resource, Selector
+from fivespot.runtime.errors import NotServedError
+from fivespot.runtime.objects import EVERYTHING
 
 Json = dict[str, Any]
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from fivespot.cli.main import cli
 from fivespot.cli.why.explain import explain
 from fivespot.cli.why.judge import Evaluated
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from unit.cli.why.test_text import GRACE, grace, judgement
 from unit.controllers.build import BLIND, ready_machine, snapshot
 

@@ -10,8 +10,7 @@ import pytest
 
 from fivespot.cli.why.explain import Explanation, Settled, explain
 from fivespot.cli.why.judge import Evaluated, judge
-from fivespot.runtime.errors import ConfigError
-from fivespot.runtime.objects import Key
+from fivespot.runtime import ConfigError, Key
 from unit.cli.why.server import NAME, NAMESPACE, PROVIDERS, Json, Server
 
 KEY = Key(NAMESPACE, NAME)

@@ -16,7 +16,7 @@ from fivespot.cli.why.live import Unread
 from fivespot.cli.why.render import render, to_json
 from fivespot.contract import Display, Resolved
 from fivespot.controllers.scheduledmachine.snapshot import Slot, Snapshot
-from fivespot.runtime.objects import GroupKind, Key, Object
+from fivespot.runtime import GroupKind, Key, Object
 from unit.controllers.build import (
     BLIND,
     BOOTSTRAP,

@@ -19,7 +19,7 @@ from fivespot.providers.manual.provider import (
     decide,
 )
 from fivespot.providers.sdk import Context, NoVerdict
-from fivespot.runtime.objects import Key, Resource
+from fivespot.runtime import Key, Resource
 from unit.providers.sdk.stage import START, Stage, on_stage
 
 pytestmark = pytest.mark.looptime

@@ -14,12 +14,11 @@ import msgspec
 
 from fivespot.api.names import PROVIDER_GROUP
 from fivespot.providers.sdk import Provider, build_controller
-from fivespot.runtime.cache import Cache, ReflectorSettings
-from fivespot.runtime.client import Client, Request, Response
+from fivespot.runtime import CRDS, Cache, Client, EventRecorder, Key, ManagerContext, Metrics, Resource
+from fivespot.runtime.cache import ReflectorSettings
+from fivespot.runtime.client import Request, Response
 from fivespot.runtime.clock import InlineOffload, LoopClock
-from fivespot.runtime.manager import ControllerSettings, ManagerContext
-from fivespot.runtime.objects import CRDS, Key, Resource
-from fivespot.runtime.telemetry import EventRecorder, Metrics
+from fivespot.runtime.manager import ControllerSettings
 from unit.runtime.cache.fakes import Server, failing, settle
 
 __all__ = ["START", "Stage", "at", "on_stage"]

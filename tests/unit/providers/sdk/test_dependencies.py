@@ -8,7 +8,7 @@ from fivespot.providers.sdk import (
     Context,
 )
 from fivespot.providers.sdk.dependencies import Dependency, DependencyIndex
-from fivespot.runtime.objects import GroupKind, Key, Resource
+from fivespot.runtime import GroupKind, Key, Resource
 
 
 def test_a_context_reads_nothing_that_was_not_declared() -> None:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from fivespot.providers.sdk.due_batch import DueBatch
+from fivespot.runtime import Key
 from fivespot.runtime.clock import LoopClock
-from fivespot.runtime.objects import Key
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)

@@ -12,7 +12,7 @@ from fivespot.providers.sdk import (
     rbac_manifests,
     rbac_rules,
 )
-from fivespot.runtime.objects import Resource
+from fivespot.runtime import Resource
 
 
 class ToggleSpec(ApiModel):

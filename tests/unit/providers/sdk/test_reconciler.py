@@ -19,8 +19,8 @@ from fivespot.providers.sdk import (
     Verdict,
     hysteresis,
 )
+from fivespot.runtime import Key, Resource
 from fivespot.runtime.errors import ConnectError
-from fivespot.runtime.objects import Key, Resource
 
 from .stage import START, Stage, at, on_stage
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from fivespot.providers.sdk import ApiModel, Provider, Verdict, build_controller
-from fivespot.runtime.errors import InvalidError
-from fivespot.runtime.objects import Key
+from fivespot.runtime import InvalidError, Key
 from fivespot.testing.cluster import EmbeddedCluster
 
 SPEC = {

@@ -12,10 +12,8 @@ import yaml
 
 from fivespot.controllers import scheduledmachine
 from fivespot.providers.registry import shipped_controller
-from fivespot.runtime import Key, Object, Resource
-from fivespot.runtime.client import WATCH_LIMITS, Discovery, WatchEnd, WatchEnded
-from fivespot.runtime.errors import NotFoundError
-from fivespot.runtime.objects import GroupKind
+from fivespot.runtime import Discovery, GroupKind, Key, NotFoundError, Object, Resource
+from fivespot.runtime.client import WATCH_LIMITS, WatchEnd, WatchEnded
 from fivespot.testing.cluster import START, EmbeddedCluster
 from fivespot.testing.faults import HalfOpen, Rule
 from fivespot.testing.virtual_time import StuckError, run_virtual

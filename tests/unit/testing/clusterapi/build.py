@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fivespot.runtime.objects import Object
+from fivespot.runtime import Object
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fivespot.runtime.objects import find_condition
+from fivespot.runtime import find_condition
 from fivespot.testing.clusterapi import (
     SIMULATED,
     SIMULATED_EARLIER,

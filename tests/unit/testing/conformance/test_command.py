@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from fivespot.cli.conformance import Command
 from fivespot.cli.main import cli
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from fivespot.testing.conformance import RULES, SHIPPED, ConformanceReport, RuleOutcome, Subject
 from fivespot.testing.conformance import RuleResult as Found
 

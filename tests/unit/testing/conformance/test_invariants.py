@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fivespot.runtime.objects import Key
+from fivespot.runtime import Key
 from fivespot.testing.conformance import invariants
 from fivespot.testing.conformance.history import MANAGER, Episode, ObjectHistory, Observation, brief
 

@@ -9,9 +9,8 @@ from typing import Any, Self
 import msgspec
 import pytest
 
+from fivespot.runtime import Key, Resource, SystemClock
 from fivespot.runtime.client import Page, WatchEnd, WatchEnded, WatchEvent
-from fivespot.runtime.clock import SystemClock
-from fivespot.runtime.objects import Key, Resource
 from fivespot.testing.conformance import RecordingLostError
 from fivespot.testing.conformance.recorder import Recorder
 

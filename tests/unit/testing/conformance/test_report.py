@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from fivespot.cli.options import CONTROLLERS
-from fivespot.runtime.errors import ConfigError
+from fivespot.runtime import ConfigError
 from fivespot.testing.conformance import (
     RULES,
     SHIPPED,

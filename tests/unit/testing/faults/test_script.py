@@ -11,18 +11,19 @@ from typing import Any
 import pytest
 
 from fivespot.apiserver import ApiRequest
-from fivespot.runtime import Informer, Key, Object, Resource
-from fivespot.runtime.errors import (
-    ConnectError,
-    DeadlineError,
-    GoneError,
-    NotServedError,
-    ServerError,
-    ThrottledError,
+from fivespot.runtime import (
+    DONE,
+    Controller,
+    Informer,
+    Key,
+    ManagerContext,
+    Object,
+    Resource,
+    Result,
     TransportError,
+    remove_finalizer,
 )
-from fivespot.runtime.manager import ManagerContext
-from fivespot.runtime.reconcile import DONE, Controller, Result, remove_finalizer
+from fivespot.runtime.errors import ConnectError, DeadlineError, GoneError, NotServedError, ServerError, ThrottledError
 from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.faults import (
     Cut,
