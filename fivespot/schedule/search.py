@@ -337,7 +337,7 @@ class Search:
         return over, ((change + era.offset) % WEEK, era.offset, following.offset)
 
     def _exception_disturbance(self, at: int) -> int:
-        """When the first period that is not wholly over at ``at`` begins in which exceptions make a difference."""
+        """Return the begin of the first period not over at ``at`` in which exceptions make a difference."""
         days = self._pattern.exception_days
         index = bisect_right(days, (at - _HOLD) // DAY - self._pattern.reach - 1)
         return days[index] * DAY - _HOLD - self._lead if index < len(days) else FAR

@@ -289,7 +289,7 @@ async def answer(exchange: Exchange) -> None:
 
 
 def shown(wires: tuple[WireServer, ...]) -> Any:
-    """What the servers saw of the last request, and forget it; None: nothing."""
+    """Return and forget the last request that the servers received; None if there was none."""
     seen = [exchange for wire in wires for exchange in wire.seen]
     for wire in wires:
         wire.seen.clear()
@@ -307,7 +307,7 @@ def shown(wires: tuple[WireServer, ...]) -> Any:
 
 
 def told(folder: Path) -> Any:
-    """What the plugin was told, and forget it; None: it did not run."""
+    """Return and forget the input of the plugin; None if it did not run."""
     path = folder / "told"
     if not path.exists():
         return None

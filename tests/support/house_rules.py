@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from itertools import chain
 
@@ -52,6 +53,26 @@ def yields_inside_scopes(source: str) -> list[str]:
         for inner in chain.from_iterable(_same_frame(statement) for statement in node.body)
         if isinstance(inner, ast.Yield | ast.YieldFrom)
     )
+
+
+_CLAUSE = re.compile(r"(?:What|How|Who|Whose|Where|That|When|Which)\b")
+_VERB_FORM = re.compile(r"(?:.*_)?(?!(?:ratcheting|string|testing|tracing)$)[a-z]+ing")
+"""Names that end in -ing, those of field terms excepted."""
+
+
+def clause_docstrings(source: str) -> list[str]:
+    """First lines of docstrings that are a clause in place of a sentence or a noun phrase."""
+    nodes = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return [
+        text.splitlines()[0]
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, nodes) and (text := ast.get_docstring(node)) and _CLAUSE.match(text)
+    ]
+
+
+def is_verb_form(stem: str) -> bool:
+    """Return whether a module is named by a verb form, such as ``waiting``."""
+    return _VERB_FORM.fullmatch(stem) is not None
 
 
 def _opens_scope(item: ast.withitem) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.house_rules import seam_violations, yields_inside_scopes
+from support.house_rules import clause_docstrings, is_verb_form, seam_violations, yields_inside_scopes
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ROOT / "fivespot"
@@ -63,6 +63,41 @@ def test_nothing_yields_inside_a_timeout_or_task_group() -> None:
         if (yields := yields_inside_scopes(path.read_text()))
     }
     assert not found
+
+
+def test_docstrings_begin_with_a_sentence_or_a_noun_phrase() -> None:
+    found = {
+        str(path.relative_to(ROOT)): clauses
+        for path in repository_files()
+        if path.suffix == ".py" and (clauses := clause_docstrings(path.read_text()))
+    }
+    assert not found
+
+
+def test_no_module_is_named_by_a_verb_form() -> None:
+    assert not [str(path) for path in repository_files() if path.suffix == ".py" and is_verb_form(path.stem)]
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("What aiohttp says.", True),
+        ("How a run ended.", True),
+        ("Whether it is ready.", False),
+        ("Map exceptions.", False),
+        ("Whatever it is.", False),
+    ],
+)
+def test_the_docstring_rule_finds_clauses(line: str, wrong: bool) -> None:
+    assert bool(clause_docstrings(f'def f():\n    """{line}"""\n')) is wrong
+
+
+@pytest.mark.parametrize(
+    ("stem", "wrong"),
+    [("waiting", True), ("standing_in", False), ("hand_polling", True), ("test_tracing", False), ("wait", False)],
+)
+def test_the_name_rule_finds_verb_forms(stem: str, wrong: bool) -> None:
+    assert is_verb_form(stem) is wrong
 
 
 def test_no_file_is_too_long_to_read() -> None:

@@ -195,7 +195,7 @@ class StepRunner:
         return None
 
     async def _taken(self, s: Snapshot, resource: Resource, error: AlreadyExistsError) -> RefusedStep:
-        """Whose object has the name: ours means that a cache was behind, and the key runs again."""
+        """Find the owner of the object with the name: if it is ours, a cache was behind and the key is requeued."""
         key = Key(s.head.namespace, s.head.name)
         try:
             found = await self._client.get(resource, key, metadata_only=True)

@@ -1,4 +1,4 @@
-"""What is done while the machine is not wanted (contract B1.9-B1.17, B3)."""
+"""Decisions while the machine is not wanted (contract B1.9-B1.17, B3)."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _grace(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineV
 
 
 def reference_changed(s: Snapshot) -> datetime | None:
-    """When ``spec.schedule`` was changed to a schedule that has never resolved, as far as status can tell."""
+    """Return the time at which ``spec.schedule`` changed to a schedule that has never resolved, from status."""
     held = s.stored.schedule
     if held is None or held.reference is None:
         return None

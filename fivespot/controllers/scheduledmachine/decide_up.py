@@ -1,4 +1,4 @@
-"""What is done while the machine is wanted (contract B1.1-B1.8)."""
+"""Decisions while the machine is wanted (contract B1.1-B1.8)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _deleting(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: Machi
 
 
 def _missing(s: Snapshot, machine: MachineView) -> str:
-    """What the Machine cannot begin without and nobody will make again; "" when nothing is known to be missing.
+    """Name the object that the Machine cannot start without and that nobody will recreate; "" if none is missing.
 
     B1.6. Where the name is used again at once, Cluster API may take the new objects for those of the Machine before,
     as long as it has not seen that one go: it adopts them for it, and they are deleted with it.

@@ -134,7 +134,7 @@ class DeletionLimiter:
                 self._append(line, key)
 
     def _position(self, key: Key) -> int:
-        """How many go before this one when namespaces take turns."""
+        """Return the number of deletions before this one when namespaces take turns."""
         index = self._lines[key.namespace].index(key)
         before, passed = 0, False
         for namespace, line in self._lines.items():

@@ -29,7 +29,7 @@ ROUNDS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What follows from the world at one instant.
+    """The decision for the state of the cluster at one instant.
 
     :param unanswered: why a question of the plan has no answer; None when it has none, or they are all answered.
     """

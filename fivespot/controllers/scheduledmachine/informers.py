@@ -109,7 +109,7 @@ class MachineInformers:
         return False
 
     def __len__(self) -> int:
-        """How many kinds are remembered."""
+        """Return the number of remembered kinds."""
         return len(self._required)
 
     # Where changes come from ---------------------------------------------------------------------------------------

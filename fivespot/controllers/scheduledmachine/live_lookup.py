@@ -54,7 +54,7 @@ class LiveLookup:
         self._nothing_left.clear()
 
     async def answer(self, question: Question, s: Snapshot, machines: Resource | None) -> Answers | Unanswered:
-        """What the snapshot's answers become with this one.
+        """Add this answer to those of the snapshot.
 
         :param machines: the resource of Machines; None where they are not served.
         """

@@ -90,7 +90,7 @@ class MachineMetrics:
         self._unresolved[key] = (key.namespace, kind, resolution.reason)
 
     def status_written(self, s: Snapshot, plan: Plan) -> None:
-        """What changed with a status that was written."""
+        """Count the changes of a status that was written."""
         before = s.stored.schedule.active if s.stored.schedule is not None else None
         if isinstance(s.world.resolution, Resolved) and before is (not s.world.resolution.active):
             self._transitions.child(s.head.namespace, s.spec.schedule.kind).inc()

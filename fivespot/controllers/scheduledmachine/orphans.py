@@ -119,7 +119,7 @@ class OrphanSearch:
         return found
 
     def _may_be_orphan(self, resource: Resource, head: Head) -> bool:
-        """What the object itself and the caches tell."""
+        """Judge by the object itself and the caches."""
         uid = head.annotations.get(names.ANNOTATION_UID)
         if not uid or head.deleting or head.labels.get(names.LABEL_MACHINE) != head.name:
             return False
@@ -148,7 +148,7 @@ class OrphanSearch:
     # -- confirming ----------------------------------------------------------------------------------------------
 
     async def _is_orphan(self, resource: Resource, head: Head) -> bool:
-        """What the API server says; a cache may be behind."""
+        """Ask the API server, because a cache may be behind."""
         owner = await self._live(SCHEDULED_MACHINES, _key(head))
         if owner is not None and owner.uid == head.annotations[names.ANNOTATION_UID]:
             return False

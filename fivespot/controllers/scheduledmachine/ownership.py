@@ -1,4 +1,4 @@
-"""Which objects are ours (contract B2.2). Everything else is foreign and never touched."""
+"""Ownership of objects (contract B2.2). Everything that is not ours is foreign and never touched."""
 
 from __future__ import annotations
 

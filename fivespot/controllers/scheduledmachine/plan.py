@@ -1,4 +1,4 @@
-"""What ``decide`` answers: steps to take, and what is true once they are taken."""
+"""The result of ``decide``: steps to take, and the state that is true afterwards."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class Want(Enum):
-    """Who decided, in order of precedence; ``down`` tells what was decided."""
+    """The deciding party, in order of precedence; ``down`` is the decision."""
 
     KILLED = "KillSwitchActivated"
     CLUSTER_DELETING = "ClusterDeleting"

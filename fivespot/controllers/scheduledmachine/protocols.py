@@ -77,7 +77,7 @@ class Inputs(Protocol):
         ...
 
     def lookup(self, gk: GroupKind, /) -> KindState | KindAbsent | KindUnknown:
-        """What is known of a kind's definition."""
+        """Return the known facts of a kind's definition."""
         ...
 
     def in_group(self, group: str, /) -> tuple[KindState, ...] | KindUnknown:

@@ -126,7 +126,7 @@ class MachineReconciler:
         self._enqueue(HOUSEKEEPING, 0.0)
 
     def _begun_lately(self, now: float) -> Iterator[float]:
-        """When deletions of the last minute began, as far as Machines and statuses tell; on the loop's clock."""
+        """Return the times of deletions in the last minute, from Machines and statuses; on the loop's clock."""
         wall = self._clock.now()
         machines = self._informers.machines
         traces = [obj.head.deletion_timestamp for obj in machines.list()] if machines is not None else []

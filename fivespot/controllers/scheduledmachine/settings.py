@@ -9,7 +9,7 @@ __all__ = ["MachineSettings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineSettings:
-    """What the administrator asked of the machine controller; the defaults are those of the command line.
+    """The administrator's settings of the machine controller; the defaults are those of the command line.
 
     :param capi_version: the version of Cluster API's group to use while it is served; None lets the controller choose.
     :param force_finalizer_on_timeout: remove the finalizer of a deleted ScheduledMachine whose clean-up is overdue.

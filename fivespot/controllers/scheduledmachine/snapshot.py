@@ -69,7 +69,7 @@ class Child:
 
     @property
     def template_hash(self) -> str:
-        """What it says it was made from."""
+        """Return the hash of the template that it was created from."""
         return self.head.annotations.get(names.ANNOTATION_TEMPLATE_HASH, "")
 
     @property
@@ -84,7 +84,7 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What live requests told, after ``decide`` asked for it.
+    """Answers of live requests that ``decide`` asked for.
 
     :param gone: uids of Machines that the API server says do not exist any more.
     :param searched: every kind that a child can have was listed by label.
@@ -184,7 +184,7 @@ class Snapshot:
 
     @property
     def shutdown_begun(self) -> datetime | None:
-        """When our own shutdown began; None where there is none. An instant in the future (a clock was set back)
+        """Return the begin of our own shutdown, None if there is none. An instant in the future (a clock was set back)
         begins anew."""
         begun = self.stored.shutdown_requested
         return begun if begun is None or begun <= self.now + timedelta(seconds=1) else None

@@ -1,4 +1,4 @@
-"""Where the keys of ScheduledMachines come from: the machine itself, its children, its schedule, its Cluster."""
+"""Sources of ScheduledMachine keys: the machine itself, its children, its schedule, its Cluster."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def child_changed(change: Change) -> bool:
 
 
 def _belongs(head: Head) -> tuple[object, ...]:
-    """What decides whose an object is, and whether it goes: not its generation, nor the finalizers of its provider."""
+    """Return the fields that decide ownership and deletion: not the generation, nor the provider's finalizers."""
     return head.uid, head.deleting, head.labels, head.annotations, head.owners
 
 

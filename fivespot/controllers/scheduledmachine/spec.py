@@ -1,4 +1,4 @@
-"""What a ScheduledMachine asks for, read once per generation.
+"""The spec of a ScheduledMachine, parsed once per generation.
 
 The reading is lenient: an object stored before a rule existed must still be shut down and deleted, so each field has
 a value even where the whole is invalid, and ``problems`` says what is wrong.

@@ -1,4 +1,4 @@
-"""What ``status`` of a ScheduledMachine is_our_status between runs.
+"""The state that ``status`` of a ScheduledMachine keeps between runs.
 
 The reading is lenient: a status that an older version, the existing 5-Spot or a person left behind is read as far as
 it makes sense, and the rest counts as absent.

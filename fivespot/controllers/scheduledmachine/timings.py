@@ -18,7 +18,7 @@ how long a machine may wait when the server answers, and fails."""
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """How long the controller waits for what, in seconds. No flag sets them; tests hand in shorter ones.
+    """Waiting times of the controller, in seconds. No flag sets them; tests pass shorter ones.
 
     The comments name the row of the contract.
     """

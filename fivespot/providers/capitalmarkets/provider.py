@@ -22,7 +22,7 @@ _SHOWN: Final = 3
 
 
 class Remarks:
-    """What there is to say about the changes of a calendar. Only what people would ask about is said."""
+    """Notes on the changes of a calendar, limited to those that people would ask about."""
 
     def __init__(self, calendar: MarketCalendar) -> None:
         self._calendar = calendar
@@ -34,7 +34,7 @@ class Remarks:
             self._days.update(usual)
 
     def on_closing(self, until: datetime) -> str:
-        """What is special about the closing at an instant; empty when nothing is."""
+        """Describe a special closing at an instant; empty for an ordinary one."""
         # A session that ends at midnight belongs to the day before it.
         local = self._local(until)
         last = self._local(until - timedelta(seconds=1)).date()
@@ -45,7 +45,7 @@ class Remarks:
         return "early close" if _seconds(local, last) == self._closes.get(last) else ""
 
     def on_opening(self, until: datetime) -> str:
-        """What is special about the opening at an instant, or about the days before it; empty when nothing is."""
+        """Describe a special opening at an instant, or special days before it; empty for an ordinary one."""
         local = self._local(until)
         if local.date() in self._special:
             return "special session"
@@ -72,7 +72,7 @@ class Remarks:
         return day in self._calendar.holidays and day not in self._special
 
     def _local(self, at: datetime) -> datetime:
-        """What the wall clock shows, as a datetime without zone."""
+        """Return the reading of the wall clock, as a datetime without zone."""
         era = self._calendar.zone.era(int(at.timestamp()))
         return (at.astimezone(UTC) + timedelta(seconds=era.offset)).replace(tzinfo=None)
 

@@ -157,7 +157,7 @@ class SpecialSessionSpec(ApiModel):
 
 
 class CapitalMarketsScheduleSpec(ApiModel):
-    """When a market is open: weekly sessions in its time zone, and the dates on which something else holds."""
+    """The opening hours of a market: weekly sessions in its time zone, and dates with exceptions."""
 
     timezone: TimeZone = "UTC"
     """IANA name of the market's time zone, such as America/New_York."""

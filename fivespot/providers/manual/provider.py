@@ -58,7 +58,7 @@ class Base(ApiModel):
 
 
 class ManualScheduleSpec(ApiModel):
-    """What holds while no override decides: exactly one of enabled and base."""
+    """The verdict while no override decides: exactly one of enabled and base."""
 
     RULES = (
         Cel(

@@ -200,7 +200,7 @@ def _is_asynchronous(decide: Callable[..., Any]) -> bool:
 
 
 def _positions(kind: str, decide: Callable[..., Any]) -> int:
-    """How many arguments ``decide`` takes: two, or three with the context."""
+    """Return the number of arguments of ``decide``: two, or three with the context."""
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(decide).parameters.values()
     count = sum(parameter.kind in positional for parameter in parameters)

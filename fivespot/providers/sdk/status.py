@@ -44,7 +44,7 @@ def stored_active(status: Mapping[str, Any]) -> bool | None:
 
 
 def stored_since(status: Mapping[str, Any]) -> datetime | None:
-    """When the stored verdict was last changed."""
+    """Return the time of the last change of the stored verdict."""
     try:
         return parse_rfc3339(status["lastTransitionTime"])
     except (KeyError, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""How a TimeBasedSpotSchedule decides: the schedule arithmetic, with words for people."""
+"""The TimeBasedSpotSchedule provider: schedule arithmetic, with messages for people."""
 
 from __future__ import annotations
 

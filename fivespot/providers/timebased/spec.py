@@ -112,7 +112,7 @@ def _in_order(spec: TimeBasedSpotScheduleSpec) -> bool:
 
 
 class TimeBasedSpotScheduleSpec(ApiModel):
-    """When machines should exist: the union of the weekly hours and the windows, in one time zone."""
+    """The times at which machines should exist: the union of weekly hours and windows, in one time zone."""
 
     RULES = (
         Cel(

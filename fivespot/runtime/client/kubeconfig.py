@@ -219,7 +219,7 @@ def _checked(kind: str, section: dict[str, Any], file: Path, source: str) -> dic
 
 @dataclass(slots=True)
 class _Loaded:
-    """What kubernetes_asyncio's loader sets; a stand-in for its ``client.Configuration``."""
+    """The attributes that kubernetes_asyncio's loader sets, in place of its ``client.Configuration``."""
 
     host: str = ""
     api_key: dict[str, str] = field(default_factory=dict)

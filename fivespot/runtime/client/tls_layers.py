@@ -63,7 +63,7 @@ class TlsLayers:
         self._layers[0].incoming.write_eof()
 
     def plaintext(self) -> Iterator[bytes]:
-        """What has been received, decrypted.
+        """Return the received data, decrypted.
 
         :raises ssl.SSLError: it cannot be, or the connection was cut (``SSLEOFError``).
         """
@@ -90,7 +90,7 @@ class TlsLayers:
             self._encrypt_below(level)
 
     def ciphertext(self) -> bytes:
-        """What is to be sent over the connection now."""
+        """Return the data to be sent over the connection now."""
         outgoing = self._layers[0].outgoing
         return outgoing.read() if outgoing.pending else b""
 

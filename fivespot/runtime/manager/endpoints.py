@@ -29,7 +29,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServingSettings:
-    """Where to listen.
+    """The addresses to listen on.
 
     :param bind_address: an IP address of this machine.
     :param metrics_port: 0 takes a free one.

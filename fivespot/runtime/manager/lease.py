@@ -55,7 +55,7 @@ class ElectionTimings:
 
     @property
     def contact_limit(self) -> float:
-        """How long a process may go without a successful read or renewal before it is not ready."""
+        """Return the longest time without a successful read or renewal after which a process is still ready."""
         return 4 * self.lease_duration
 
 

@@ -51,7 +51,7 @@ class ControllerMetrics(Protocol):
         ...
 
     def workers(self, count: int, /) -> None:
-        """How many runs there may be at a time (``controller_runtime_max_concurrent_reconciles``)."""
+        """Return the limit of concurrent runs (``controller_runtime_max_concurrent_reconciles``)."""
         ...
 
 

@@ -32,7 +32,7 @@ _SLACK = 16
 
 
 class EntryState(enum.StrEnum):
-    """Where a key is."""
+    """The position of a key in the queue."""
 
     READY = "ready"
     RUNNING = "running"

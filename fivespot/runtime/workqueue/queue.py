@@ -1,4 +1,4 @@
-"""What a queue tells about itself, as a seam for whoever exports it."""
+"""Observable state of a queue, for metrics exporters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ObservableQueue", "QueueMetrics", "WorkQueue", "by_namespace"]
 
 
 class ObservableQueue(Protocol):
-    """What can be computed from a queue when metrics are scraped."""
+    """The values that are computed from a queue when metrics are scraped."""
 
     @property
     def name(self) -> str: ...
@@ -185,7 +185,7 @@ class WorkQueue(Generic[K]):
         self._core.forget(key)
 
     def failures(self, key: K) -> int:
-        """How many consecutive failures the back-off of the key counts."""
+        """Return the number of consecutive failures that the back-off of the key counts."""
         return self._core.failures(key)
 
     async def get(self) -> K:

@@ -93,7 +93,7 @@ class MarketPattern:
                 yield Occurrence(day * DAY + start, day * DAY + end)
 
     def _left(self, day: int, sessions: Iterable[Interval]) -> Iterator[Interval]:
-        """What exceptions leave of weekly sessions that open on a date, as seconds from its midnight."""
+        """Return the weekly sessions of a date without its exceptions, as seconds from its midnight."""
         for start, end in sessions:
             cuts = [
                 (after * DAY + a, after * DAY + b)

@@ -13,7 +13,7 @@ from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.clusterapi.core import MACHINES
 from fivespot.testing.faults import Fail, Rule
 from simulation.fleet import add_machine
-from unit.controllers.running import One, one_machine
+from unit.controllers.one_machine import One, one_machine
 
 pytestmark = pytest.mark.contract("B5.5")
 

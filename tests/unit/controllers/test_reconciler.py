@@ -1,4 +1,4 @@
-"""What the reconciler's own memory and timing do to a user's machine."""
+"""Effects of the reconciler's memory and timing on a user's machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fivespot.testing.cluster import START, EmbeddedCluster
 from fivespot.testing.clusterapi.core import MACHINES
 from fivespot.testing.faults import Fail
 from simulation.fleet import add_machine, add_switch
-from unit.controllers.running import KEY, One, one_machine
+from unit.controllers.one_machine import KEY, One, one_machine
 
 
 def instant(text: str) -> datetime:

@@ -13,7 +13,7 @@ from fivespot.testing.clusterapi import SIMULATED_EARLIER
 from fivespot.testing.clusterapi.core import MACHINES
 from fivespot.testing.faults import Fail
 from simulation.fleet import SCHEDULED_MACHINES
-from unit.controllers.running import KEY, one_machine
+from unit.controllers.one_machine import KEY, one_machine
 
 pytestmark = pytest.mark.contract("B8.5")
 

@@ -64,7 +64,7 @@ async def said(port: int, data: bytes, *, seconds: float = 5.0) -> bytes:
 
 
 async def _rest(reader: asyncio.StreamReader) -> bytes:
-    """What comes until the connection ends, one way or the other."""
+    """Read until the connection ends, in whatever way."""
     blocks = []
     with contextlib.suppress(ConnectionError):
         while block := await reader.read(65536):
