@@ -39,7 +39,7 @@ test *ARGS:
         code=1
     fi
     cat "$FIVESPOT_TEST_SUMMARY"
-    PYTHONPATH=tests python -m support.contract_page
+    PYTHONPATH="$PYTHONPATH:tests" python -m support.contract_page
     exit $code
 
 # Checks that take longer (simulation, mutants, order, comparison); results go to docs/proofs (--help for options)
