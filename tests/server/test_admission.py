@@ -345,9 +345,9 @@ ACCEPTED_SCHEDULES: dict[str, Json] = {
     "as much as may be": {
         "daysOfWeek": ["mon-fri"] * 64,
         "hoursOfDay": ["9-17"] * 64,
-        "windows": [{"days": ["mon-fri"] * 16, "start": "22:00", "end": "06:00"}] * 64,
+        "windows": [{"days": ["mon-fri"] * 7, "start": "22:00", "end": "06:00"}] * 32,
         "exceptions": [
-            {"date": f"{2100 + n}-01-01", "windows": [{"start": "22:00", "end": "06:00"}] * 16} for n in range(1000)
+            {"date": f"{2100 + n}-01-01", "windows": [{"start": "22:00", "end": "06:00"}] * 4} for n in range(366)
         ],
     },
 }

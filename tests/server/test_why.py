@@ -229,7 +229,7 @@ def test_what_is_in_the_way_of_a_machine(scenario: Scenario, why: Why) -> None:
     agrees(scenario, found)
     assert "exceeded quota: machines" in found.headline
     assert f"kubectl -n {scenario.namespace} describe resourcequota" in commands(found)
-    assert found.next[0].what.startswith("tried again within 5 min")
+    assert found.next[0].what.startswith("will be retried within 5 min")
 
 
 def test_a_pause_holds_what_is_due(scenario: Scenario, why: Why) -> None:

@@ -313,11 +313,11 @@ ACCEPTED: dict[str, Json] = {
         "breaks": "GiveBack",
     },
     "as much as may be": {
-        "sessions": [{**DAY, "daysOfWeek": ["mon-fri"] * 16, "breaks": [PAUSE] * 16}] * 32,
+        "sessions": [{**DAY, "daysOfWeek": ["mon-fri"] * 16, "breaks": [PAUSE] * 4}] * 32,
         "holidays": ["2027-01-01"] * 366,
         "earlyCloses": [{"date": "2027-01-01", "close": "13:00"}] * 366,
         "lateOpens": [{"date": "2027-01-01", "open": "13:00"}] * 366,
-        "specialSessions": [{**SPECIAL, "breaks": [PAUSE] * 16}] * 366,
+        "specialSessions": [{**SPECIAL, "breaks": [PAUSE] * 4}] * 366,
     },
 }
 
