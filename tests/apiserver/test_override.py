@@ -52,7 +52,7 @@ def ns(target: Target) -> Iterator[str]:
 @pytest.fixture
 def override(target: Target, ns: str, monkeypatch: pytest.MonkeyPatch) -> Override:
     """Runs the command in the namespace; returns its output, or the message of its failure."""
-    monkeypatch.setattr("fivespot.runtime.telemetry.configure_logging", lambda *_: None)
+    monkeypatch.setattr("fivespot.runtime.configure_logging", lambda *_: None)
 
     def run(*arguments: str, fails: bool = False) -> str:
         # Logs go to standard error, which the command sets up for a process of its own.

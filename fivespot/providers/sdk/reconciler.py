@@ -24,7 +24,15 @@ from .due_batch import DueBatch
 from .object_state import MESSAGE_WRITE_INTERVAL, Decision, ObjectState
 from .override_spec import read_records
 from .overrides import OverrideOutcome, apply_overrides
-from .status import broken_status, decided_status, only_messages_differ, stored_active, stored_overridden, stored_since
+from .status import (
+    broken_status,
+    decided_status,
+    only_generations_differ,
+    only_messages_differ,
+    stored_active,
+    stored_overridden,
+    stored_since,
+)
 from .status_writer import StatusWriter
 from .verdict import EventNote, Verdict
 from .work_budget import WorkBudget
@@ -288,6 +296,9 @@ class ProviderReconciler(Generic[Spec]):
 
     async def _write(self, key: Key, obj: Object, status: Mapping[str, Any], wanted: Mapping[str, Any]) -> Written:
         change = merge_diff(status, wanted)
+        if obj.head.deleting and only_generations_differ(status, wanted):
+            # The deletion is what made the new generation; the verdict is as true as it was.
+            change = {}
         if self._plans is not None:
             self._plans.note(self._provider.name, key, {"status": change})
         state = self._states[key]

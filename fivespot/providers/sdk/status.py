@@ -22,6 +22,7 @@ __all__ = [
     "INVALID_SPEC",
     "broken_status",
     "decided_status",
+    "only_generations_differ",
     "only_messages_differ",
     "stored_active",
     "stored_overridden",
@@ -108,14 +109,21 @@ def broken_status(
 
 def only_messages_differ(status: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """Whether two statuses differ in nothing but messages of conditions."""
-    return bool(merge_diff(status, wanted)) and _without_messages(status) == _without_messages(wanted)
+    return bool(merge_diff(status, wanted)) and _without(status, "message") == _without(wanted, "message")
 
 
-def _without_messages(status: Mapping[str, Any]) -> dict[str, Any]:
+def only_generations_differ(status: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether two statuses differ in nothing but the generation that they were decided for."""
+    name = "observedGeneration"
+    return {**_without(status, name), name: None} == {**_without(wanted, name), name: None}
+
+
+def _without(status: Mapping[str, Any], left_out: str) -> dict[str, Any]:
+    """A status as it compares when a field of its conditions is left out."""
     conditions = status.get("conditions")
     found = {name: value for name, value in status.items() if value is not None and name != "conditions"}
     found["conditions"] = [
-        {name: value for name, value in condition.items() if name != "message"}
+        {name: value for name, value in condition.items() if name != left_out}
         for condition in (conditions if isinstance(conditions, list) else ())
         if isinstance(condition, Mapping)
     ]

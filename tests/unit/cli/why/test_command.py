@@ -21,7 +21,7 @@ Run = Callable[..., Result]
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command on a judgement in place of a server."""
-    monkeypatch.setattr("fivespot.runtime.telemetry.configure_logging", lambda *_: None)
+    monkeypatch.setattr("fivespot.runtime.configure_logging", lambda *_: None)
 
     def run(found: Evaluated, *arguments: str) -> Result:
         async def ask(machine: str, kubeconfig: str | None, context: str | None, version: str | None) -> object:
@@ -55,7 +55,7 @@ def test_the_exit_code_is_the_answer(run: Run, found: Evaluated, verdict: str, c
 
 @pytest.mark.parametrize("name", ["a/b/c", "team-a/", "/"])
 def test_what_is_no_name_is_refused_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr("fivespot.runtime.telemetry.configure_logging", lambda *_: None)
+    monkeypatch.setattr("fivespot.runtime.configure_logging", lambda *_: None)
     result = CliRunner().invoke(cli, ["why", name, "--kubeconfig", "/nowhere"])
     assert isinstance(result.exception, ConfigError)
     assert "is no NAMESPACE/NAME" in str(result.exception)

@@ -186,10 +186,12 @@ def test_a_line_that_cannot_be_written_raises_nothing(error: Exception) -> None:
 
 
 def test_a_traceback_of_the_runtime_shows_no_local_variables_where_nothing_is_configured(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """structlog's default renderer prints them where rich is installed, and a request's headers are among them."""
     structlog.reset_defaults()
+    # A logger that was used keeps the configuration that it had then.
+    monkeypatch.setattr("fivespot.runtime.reconcile.controller._log", structlog.get_logger("fivespot.test"))
 
     async def main() -> None:
         controller = Controller("c", Leaky(), clock=SystemClock(), rng=random.Random(1))

@@ -102,8 +102,8 @@ def test_requests_without_an_answer_are_told_apart_from_those_with_one(metrics: 
 def test_a_resource_counts_as_synced_only_when_all_its_informers_are(metrics: Metrics) -> None:
     machines = Resource("cluster.x-k8s.io", "v1beta2", "machines", "Machine")
     facts: list[Any] = [
-        SimpleNamespace(resource=machines, synced=True, objects=3, relists=1),
-        SimpleNamespace(resource=machines, synced=False, objects=4, relists=2),
+        SimpleNamespace(resource=machines, synced=True, objects=3, relists=1, undecodable=0),
+        SimpleNamespace(resource=machines, synced=False, objects=4, relists=2, undecodable=2),
     ]
     metrics.informers(lambda: facts)
     name = '{resource="machines.cluster.x-k8s.io"}'
@@ -111,6 +111,7 @@ def test_a_resource_counts_as_synced_only_when_all_its_informers_are(metrics: Me
         f"fivespot_informer_synced{name} 0.0",
         f"fivespot_informer_objects{name} 7.0",
         f"fivespot_informer_relists_total{name} 3.0",
+        f"fivespot_informer_undecodable_objects{name} 2.0",
     } <= lines(metrics)
 
 

@@ -51,9 +51,9 @@ def invoke(
         return Connected()
 
     ran = Ran(outcome)
-    monkeypatch.setattr("fivespot.runtime.client.connect", connect)
+    monkeypatch.setattr("fivespot.runtime.connect", connect)
     monkeypatch.setattr("fivespot.testing.conformance.check_provider", ran)
-    monkeypatch.setattr("fivespot.runtime.telemetry.configure_logging", lambda *_: None)
+    monkeypatch.setattr("fivespot.runtime.configure_logging", lambda *_: None)
     monkeypatch.setattr("structlog.configure", lambda **_: None)
     return ran, CliRunner().invoke(cli, ["conformance", *arguments])
 
