@@ -15,7 +15,7 @@ from fivespot.runtime import ConfigError
 if TYPE_CHECKING:
     from fivespot.runtime import Connection, Resource
 
-    from .schedule import Schedule
+    from .schedule import LiveSchedule
 
 __all__ = ["override"]
 
@@ -95,7 +95,7 @@ def set_override(
     if duration is not None and until is not None:
         raise ConfigError("--for and --until exclude each other")
 
-    async def work(server: Connection, found: Schedule) -> None:
+    async def work(server: Connection, found: LiveSchedule) -> None:
         from fivespot.cli.server_time import server_now  # noqa: PLC0415
         from fivespot.cli.timeline.period import read_zone  # noqa: PLC0415
         from fivespot.providers.sdk import Override  # noqa: PLC0415
@@ -134,7 +134,7 @@ def set_override(
 def clear(schedule: str, *, names: tuple[str, ...], everything: bool, **connection: str | None) -> None:
     """Remove overrides; by default those that this command made."""
 
-    async def work(server: Connection, found: Schedule) -> None:
+    async def work(server: Connection, found: LiveSchedule) -> None:
         from fivespot.cli.server_time import server_now  # noqa: PLC0415
 
         from .effect import describe  # noqa: PLC0415
@@ -206,7 +206,7 @@ async def _rows(
         return await _limited(server, read(server))
 
 
-def _row(found: Schedule, entry: dict[str, Any], managers: dict[str, tuple[str, ...]]) -> dict[str, Any]:
+def _row(found: LiveSchedule, entry: dict[str, Any], managers: dict[str, tuple[str, ...]]) -> dict[str, Any]:
     reports = found.status.get("overrides")
     report = next((r for r in reports or () if isinstance(r, dict) and r.get("name") == entry.get("name")), {})
     return {
@@ -235,7 +235,7 @@ def _table(rows: list[dict[str, Any]]) -> str:
 def _run(
     schedule: str,
     connection: dict[str, str | None],
-    work: Callable[[Connection, Schedule], Awaitable[None]],
+    work: Callable[[Connection, LiveSchedule], Awaitable[None]],
 ) -> None:
     """Read the schedule that a person names, and work on it."""
     kind, slash, name = schedule.partition("/")

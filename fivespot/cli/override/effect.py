@@ -11,7 +11,7 @@ from fivespot.cli.timeline.period import local
 from fivespot.providers.sdk import Override, OverrideOutcome, Verdict, apply_overrides
 from fivespot.schedule import Zone
 
-from .schedule import Schedule, verdict_at
+from .schedule import LiveSchedule, verdict_at
 
 __all__ = ["Effect", "describe", "predict"]
 
@@ -43,7 +43,7 @@ class _Step:
         return self.outcome.verdict.active if self.outcome.verdict is not None else None
 
 
-def predict(schedule: Schedule, override: Override, now: datetime, zone: Zone | None) -> Effect:
+def predict(schedule: LiveSchedule, override: Override, now: datetime, zone: Zone | None) -> Effect:
     """Predict the effect of an override that replaces the entry of its name.
 
     :param zone: the zone in which instants are shown; None shows them in UTC.
@@ -55,7 +55,7 @@ def predict(schedule: Schedule, override: Override, now: datetime, zone: Zone | 
     return _Teller(schedule, override, rule, now, zone, before, after).effect()
 
 
-def describe(schedule: Schedule, overrides: Sequence[Override], now: datetime) -> str:
+def describe(schedule: LiveSchedule, overrides: Sequence[Override], now: datetime) -> str:
     """Describe the verdict of a schedule with these overrides, and its end."""
     steps = _simulate(schedule, overrides, schedule.rule(), now)
     active = steps[0].active
@@ -71,7 +71,7 @@ class _Teller:
 
     def __init__(
         self,
-        schedule: Schedule,
+        schedule: LiveSchedule,
         override: Override,
         rule: Callable[[datetime], Verdict] | None,
         now: datetime,
@@ -183,7 +183,7 @@ def _distance(left: timedelta) -> str:
 
 
 def _simulate(
-    schedule: Schedule, overrides: Sequence[Override], rule: Callable[[datetime], Verdict] | None, now: datetime
+    schedule: LiveSchedule, overrides: Sequence[Override], rule: Callable[[datetime], Verdict] | None, now: datetime
 ) -> list[_Step]:
     """The outcomes from now on, one for each instant at which the verdict or an override changes."""
     steps: list[_Step] = []

@@ -12,7 +12,7 @@ from fivespot.runtime import Client, ConfigError, ConflictError, InvalidError, O
 from fivespot.runtime.errors import BadRequestError
 from fivespot.runtime.objects import rfc3339
 
-from .schedule import Schedule
+from .schedule import LiveSchedule
 
 __all__ = ["FIELD_MANAGER", "apply_entry", "client_side_owner", "entry_of", "owners", "remove_entries"]
 
@@ -34,7 +34,7 @@ def entry_of(override: Override) -> dict[str, Any]:
     }
 
 
-async def apply_entry(client: Client, schedule: Schedule, override: Override, *, dry_run: bool = False) -> None:
+async def apply_entry(client: Client, schedule: LiveSchedule, override: Override, *, dry_run: bool = False) -> None:
     """Add the entry, or replace the one of its name, and leave all others as they are.
 
     :raises ConfigError: the kind takes no overrides, the entry is invalid, or another field manager owns it.
@@ -61,7 +61,7 @@ async def apply_entry(client: Client, schedule: Schedule, override: Override, *,
         raise ConfigError(f"{schedule.label}: {error.message}") from error
 
 
-async def remove_entries(client: Client, schedule: Schedule, names: Collection[str]) -> Object:
+async def remove_entries(client: Client, schedule: LiveSchedule, names: Collection[str]) -> Object:
     """Remove entries by name, whoever owns them; all others stay.
 
     :raises ConfigError: the schedule was changed meanwhile.

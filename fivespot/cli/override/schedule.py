@@ -20,13 +20,21 @@ from fivespot.runtime.errors import KindNotServedError
 from fivespot.runtime.objects import parse_rfc3339
 from fivespot.schedule import UnknownZone, Zone, load_zone
 
-__all__ = ["Schedule", "ServedKind", "find_kind", "list_schedules", "read_schedule", "served_kinds", "verdict_at"]
+__all__ = [
+    "LiveSchedule",
+    "OverridableKind",
+    "find_kind",
+    "list_schedules",
+    "read_schedule",
+    "served_kinds",
+    "verdict_at",
+]
 
 _OVERRIDDEN: Final = "InForce"
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class LiveSchedule:
     """A schedule object as read from the API server."""
 
     resource: Resource
@@ -147,7 +155,7 @@ def verdict_at(rule: Callable[[datetime], Verdict] | None, at: datetime) -> Verd
 
 
 @dataclass(frozen=True, slots=True)
-class ServedKind:
+class OverridableKind:
     """A kind of the provider group, with all names that kubectl accepts for it."""
 
     resource: Resource
@@ -166,7 +174,7 @@ class _ResourceList(msgspec.Struct):
     resources: list[_ListedResource] = msgspec.field(default_factory=list)
 
 
-async def served_kinds(client: Client) -> list[ServedKind]:
+async def served_kinds(client: Client) -> list[OverridableKind]:
     """The schedule kinds that the API server serves, each at its preferred version.
 
     :raises ConfigError: none is served.
@@ -177,7 +185,7 @@ async def served_kinds(client: Client) -> list[ServedKind]:
         raise ConfigError(
             f"no kind of the group {PROVIDER_GROUP} is installed; fivespot crds | kubectl apply --server-side -f -"
         ) from None
-    found: dict[str, ServedKind] = {}
+    found: dict[str, OverridableKind] = {}
     for version in versions:
         listed = msgspec.json.decode(await client.raw("GET", f"/apis/{PROVIDER_GROUP}/{version}"), type=_ResourceList)
         for entry in listed.resources:
@@ -185,11 +193,11 @@ async def served_kinds(client: Client) -> list[ServedKind]:
                 continue
             resource = Resource(PROVIDER_GROUP, version, entry.name, entry.kind)
             names = {entry.name, entry.kind.lower(), entry.singular_name, *entry.short_names} - {""}
-            found[entry.kind] = ServedKind(resource, frozenset(names))
+            found[entry.kind] = OverridableKind(resource, frozenset(names))
     return list(found.values())
 
 
-def find_kind(kinds: Iterable[ServedKind], name: str) -> Resource:
+def find_kind(kinds: Iterable[OverridableKind], name: str) -> Resource:
     """The kind that a person names by kind, singular, plural or short name.
 
     :raises ConfigError: there is none.
@@ -206,17 +214,17 @@ def find_kind(kinds: Iterable[ServedKind], name: str) -> Resource:
     raise ConfigError(f"there is no schedule kind {name!r}; {hint}installed: {known}")
 
 
-async def read_schedule(client: Client, resource: Resource, key: Key) -> Schedule:
+async def read_schedule(client: Client, resource: Resource, key: Key) -> LiveSchedule:
     """Read one schedule.
 
     :raises ConfigError: it does not exist.
     """
     try:
-        return Schedule(resource, key, (await client.get(resource, key)).decode())
+        return LiveSchedule(resource, key, (await client.get(resource, key)).decode())
     except NotFoundError as error:
         raise ConfigError(f"there is no {resource.kind} {key.name} in namespace {key.namespace}") from error
 
 
-async def list_schedules(client: Client, resource: Resource, namespace: str) -> list[Schedule]:
+async def list_schedules(client: Client, resource: Resource, namespace: str) -> list[LiveSchedule]:
     """Read all schedules of a kind in a namespace; "" for all namespaces."""
-    return [Schedule(resource, obj.key, obj.decode()) for obj in await client.list(resource, namespace or None)]
+    return [LiveSchedule(resource, obj.key, obj.decode()) for obj in await client.list(resource, namespace or None)]

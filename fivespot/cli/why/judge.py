@@ -11,7 +11,7 @@ from typing import Any, Final
 from fivespot.api import Phase, Reason, names
 from fivespot.cli.why.live import LiveInputs, ReadRefused, Unread
 from fivespot.controllers.scheduledmachine.decide import decide
-from fivespot.controllers.scheduledmachine.evaluate import Evaluation, evaluate, look
+from fivespot.controllers.scheduledmachine.evaluate import MachineEvaluation, evaluate, look
 from fivespot.controllers.scheduledmachine.instants import read_instant
 from fivespot.controllers.scheduledmachine.live_lookup import LiveLookup
 from fivespot.controllers.scheduledmachine.plan import DeleteMachine, Plan, Question, Want
@@ -179,7 +179,7 @@ _QUESTIONS: Final = {
 }
 
 
-def _unanswered(found: Evaluation) -> str:
+def _unanswered(found: MachineEvaluation) -> str:
     if found.unanswered is None or found.plan.ask is None:
         return ""
     if found.unanswered.error is None:

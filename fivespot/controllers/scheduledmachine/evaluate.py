@@ -21,14 +21,14 @@ from .snapshot import Answers, Snapshot, World
 from .spec import SpecView
 from .stored_status import StoredStatus
 
-__all__ = ["Evaluation", "evaluate", "look"]
+__all__ = ["MachineEvaluation", "evaluate", "look"]
 
 ROUNDS: Final = 12
 """Looks at the world before it counts as one that does not hold still: definitions, the Machine, what it names."""
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class MachineEvaluation:
     """The decision for the state of the cluster at one instant.
 
     :param unanswered: why a question of the plan has no answer; None when it has none, or they are all answered.
@@ -57,7 +57,7 @@ async def evaluate(
     *,
     answers: Answers,
     judge: Callable[[Snapshot], Plan] = decide,
-) -> Evaluation:
+) -> MachineEvaluation:
     """Observe and decide until the plan asks nothing more, or a question cannot be answered.
 
     :param observed: takes a snapshot of the present world.
@@ -70,14 +70,14 @@ async def evaluate(
             continue
         plan = judge(snapshot)
         if plan.ask is None:
-            return Evaluation(snapshot, plan)
+            return MachineEvaluation(snapshot, plan)
         machines = machine_resource(inputs, snapshot.world.capi.version)
         answer = await lookup.answer(plan.ask, snapshot, machines)
         if isinstance(answer, Answers):
             answers = answer
         elif not await inputs.complete():
-            return Evaluation(snapshot, plan, answer)
-    return Evaluation(snapshot, plan, Unanswered("the world kept changing"))
+            return MachineEvaluation(snapshot, plan, answer)
+    return MachineEvaluation(snapshot, plan, Unanswered("the world kept changing"))
 
 
 def with_answers(s: Snapshot, answers: Answers) -> Snapshot:

@@ -32,7 +32,7 @@ from .act import StepResults, StepRunner
 from .common_plans import is_our_status
 from .decide import decide
 from .deletion_limiter import DeletionLimiter
-from .evaluate import Evaluation, evaluate, look
+from .evaluate import MachineEvaluation, evaluate, look
 from .informers import MachineInformers
 from .instants import read_instant, whole_second
 from .live_lookup import LiveLookup
@@ -207,7 +207,7 @@ class MachineReconciler:
             answers = replace(s.answers, found=())
         return replace(end, error=StaleReadError(f"{key}: the world kept changing"))
 
-    async def _evaluate(self, key: Key, obj: Object, answers: Answers, *, fresh: bool) -> Evaluation:
+    async def _evaluate(self, key: Key, obj: Object, answers: Answers, *, fresh: bool) -> MachineEvaluation:
         return await evaluate(
             self._informers,
             self._lookup,

@@ -13,7 +13,7 @@ from fivespot.runtime import InvalidError, Key
 from fivespot.runtime.objects import parse_rfc3339, rfc3339
 
 from .harness import FINALIZER, Harness, InconclusiveError, NoVerdictError, ViolationError
-from .history import ObjectHistory, Observation, Write, brief
+from .history import ObjectHistory, Observation, StatusWrite, brief
 
 __all__ = [
     "check_active_required",
@@ -277,7 +277,7 @@ def _condition_types(seen: Observation) -> set[object]:
     return {entry.get("type") for entry in conditions} if isinstance(conditions, list) else set()
 
 
-def _describe_write(write: Write) -> str:
+def _describe_write(write: StatusWrite) -> str:
     """Name the fields that a write changed, and its writer."""
     before, after = write.before, write.after
     names = sorted(

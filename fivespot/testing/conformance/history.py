@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from fivespot.runtime import Key
 
-__all__ = ["CLOCK_SKEW", "MANAGER", "Episode", "ObjectHistory", "Observation", "Write", "brief"]
+__all__ = ["CLOCK_SKEW", "MANAGER", "Episode", "ObjectHistory", "Observation", "StatusWrite", "brief"]
 
 MANAGER = "fivespot-conformance"
 """Field manager of the kit's own writes."""
@@ -85,7 +85,7 @@ class Observation:
         return str(max(entries, key=lambda entry: str(entry.get("time", "")))["manager"]) if entries else ""
 
 
-class Write(NamedTuple):
+class StatusWrite(NamedTuple):
     """A write of another writer than the kit: the states before and after it."""
 
     before: Observation
@@ -130,14 +130,14 @@ class ObjectHistory:
         """The newest state, None if there is none or the object is gone."""
         return self.seen[-1] if self.seen and self.seen[-1].type != "DELETED" else None
 
-    def writes(self, since: int = 0) -> Iterator[Write]:
+    def writes(self, since: int = 0) -> Iterator[StatusWrite]:
         """Iterate over the writes of other writers after a version."""
         for before, after in zip(self.seen, self.seen[1:], strict=False):
             same = before.uid == after.uid and after.type != "DELETED"
             if same and after.version > since and after.version not in self.ours:
-                yield Write(before, after)
+                yield StatusWrite(before, after)
 
-    def reports(self, since: int = 0) -> Iterator[Write]:
+    def reports(self, since: int = 0) -> Iterator[StatusWrite]:
         """Iterate over the writes of other writers after a version that changed the status."""
         return (write for write in self.writes(since) if write.before.status != write.after.status)
 

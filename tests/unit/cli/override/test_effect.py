@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fivespot.api.names import PROVIDER_GROUP, PROVIDER_VERSION
 from fivespot.cli.override.effect import Effect, describe, predict
-from fivespot.cli.override.schedule import Schedule
+from fivespot.cli.override.schedule import LiveSchedule
 from fivespot.providers.registry import shipped_provider
 from fivespot.providers.sdk import Override
 from fivespot.runtime import Key, Resource
@@ -26,13 +26,13 @@ OFFICE = {"timezone": "Europe/Berlin", "windows": [{"days": ["mon-fri"], "start"
 
 def schedule(
     spec: Mapping[str, Any], kind: str = "TimeBasedSpotSchedule", status: Mapping[str, Any] | None = None
-) -> Schedule:
+) -> LiveSchedule:
     resource = Resource(PROVIDER_GROUP, PROVIDER_VERSION, f"{kind.lower()}s", kind)
     metadata = {"name": "hours", "namespace": "prod", "uid": "u", "resourceVersion": "1"}
-    return Schedule(resource, Key("prod", "hours"), {"metadata": metadata, "spec": spec, "status": status or {}})
+    return LiveSchedule(resource, Key("prod", "hours"), {"metadata": metadata, "spec": spec, "status": status or {}})
 
 
-def effect(found: Schedule, override: Override, now: datetime = NOW) -> Effect:
+def effect(found: LiveSchedule, override: Override, now: datetime = NOW) -> Effect:
     return predict(found, override, now, found.zone)
 
 
