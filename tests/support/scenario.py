@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from controlplane import Api
@@ -102,7 +103,10 @@ class Scenario:
         ]
 
     def wait_phase(self, phase: str, reason: str | None = None, timeout: float = 15) -> Json:
-        """Wait for a phase, and for the reason of condition Ready when given; the status."""
+        """Wait for a phase, and for the reason of condition Ready when given; the status.
+
+        A deletion is announced before it is sent, so of NodeDraining the Machine is given a moment to show it.
+        """
 
         def check() -> Json:
             status = self.status
@@ -113,7 +117,17 @@ class Scenario:
                 assert ready.get("reason") == reason, status
             return status
 
-        return eventually(check, timeout, what=f"phase {phase} {reason or ''}")
+        status = eventually(check, timeout, what=f"phase {phase} {reason or ''}")
+        if reason == "NodeDraining":
+            with suppress(AssertionError):
+                eventually(lambda: self.machine_is_deleting, 2)
+        return status
+
+    @property
+    def machine_is_deleting(self) -> bool:
+        """Whether the Machine is being deleted, or gone."""
+        machine = self.api.find(*MACHINES, self.name, self.namespace)
+        return machine is None or "deletionTimestamp" in machine["metadata"]
 
     def wait_condition(self, type_: str, status: str, reason: str | None = None, timeout: float = 15) -> Json:
         """Wait for a condition."""

@@ -52,7 +52,7 @@ def test_a_timeout_of_nothing_means_that_nothing_is_drained(
     scenario.active(False)
     status = scenario.wait_phase("ShuttingDown", "NodeDraining")
     assert "without drain" in status["message"]
-    sent = select(writes(control_plane, mark, scenario.namespace), resource="machines")
+    sent = eventually(lambda: select(writes(control_plane, mark, scenario.namespace), resource="machines"))
     assert [event["verb"] for event in sent] == ["delete"], "said when it was made, not again"
 
 
@@ -69,7 +69,7 @@ def test_a_machine_of_ours_is_not_told_again_before_its_deletion(
     mark = control_plane.audit_log.mark()
     scenario.active(False)
     scenario.wait_phase("ShuttingDown", "NodeDraining")
-    sent = select(writes(control_plane, mark, scenario.namespace), resource="machines")
+    sent = eventually(lambda: select(writes(control_plane, mark, scenario.namespace), resource="machines"))
     assert [event["verb"] for event in sent] == ["delete"]
     assert told(scenario) == (set(), {"nodeDrainTimeoutSeconds": 120, "nodeVolumeDetachTimeoutSeconds": 120})
 
