@@ -1,6 +1,6 @@
 """Client of the Kubernetes API: transport, verbs, watches, discovery, connecting.
 
-What needs aiohttp or kubernetes_asyncio (:class:`HttpTransport`, :func:`connect`) is imported when first used, so that
+The HTTP parser and kubernetes_asyncio (:class:`HttpTransport`, :func:`connect`) are imported when first used, so that
 a program with another transport pays for neither.
 """
 

@@ -63,7 +63,7 @@ _HOME = {
 if not TYPE_CHECKING:  # or type checkers would take every misspelt name for Any
 
     def __getattr__(name: str) -> Any:
-        # Controllers import the context only; aiohttp is loaded when a manager runs.
+        # Controllers import the context only; the endpoints are loaded when a manager runs.
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(_HOME[name], __name__), name)
