@@ -19,6 +19,7 @@ import pytest
 from simulation.mutants import MUTANTS
 from simulation.runner import DayResult, run_day, start_worker
 
+from .freezes import freezes
 from .proof import REPOSITORY, Budget, Proof, Result
 
 __all__ = ["PROOFS"]
@@ -84,6 +85,12 @@ PROOFS = (
     ),
     Proof("mutants", "The simulation's checker detects deliberate mistakes in the product.", mutants, 1200.0),
     Proof("order", "No test depends on the order in which tests run.", order, 300.0),
+    Proof(
+        "freezes",
+        "A leader that was frozen changes nothing that another leader has decided meanwhile, on the real API server.",
+        freezes,
+        900.0,
+    ),
     Proof("comparison", "The embedded API server answers random operations as the real one does.", comparison, 300.0),
 )
 
