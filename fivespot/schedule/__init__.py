@@ -26,7 +26,8 @@ from .grammar import (
 )
 from .rules import MAX_LEAD, DailyWindow, DateException, HourRule, SpanWindow, WeeklySchedule
 from .spec import read_schedule
-from .zones import TZDATA_RELEASE, load_zone, nearest_zone, zone_names
+from .zone_hints import ZoneHint, zone_hint, zone_names
+from .zones import TZDATA_RELEASE, load_zone
 
 __all__ = [
     "MAX_LEAD",
@@ -44,9 +45,9 @@ __all__ = [
     "UnknownZone",
     "WeeklySchedule",
     "Zone",
+    "ZoneHint",
     "evaluate",
     "load_zone",
-    "nearest_zone",
     "parse_date",
     "parse_days",
     "parse_duration",
@@ -57,5 +58,6 @@ __all__ = [
     "read_schedule",
     "skipped",
     "transitions",
+    "zone_hint",
     "zone_names",
 ]

@@ -6,40 +6,34 @@ prefers them makes the older rules win without a word.
 
 from __future__ import annotations
 
-import difflib
 from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
 
-from ._windows_zones import WINDOWS_ZONES
 from .civil import CYCLE, Zone
 from .errors import UnknownZone
 from .tzif import read_tzif
+from .zone_hints import zone_hint, zone_names
+
+__all__ = ["TZDATA_RELEASE", "load_zone", "zone_names"]
 
 TZDATA_RELEASE: str = str(import_module("tzdata").IANA_VERSION)
 """The release of the IANA zone data in use, such as ``2026f``."""
 
 
-@cache
-def zone_names() -> frozenset[str]:
-    """All names of zones, links such as ``US/Eastern`` included."""
-    return frozenset(files("tzdata").joinpath("zones").read_text("utf-8").split())
-
-
 def load_zone(name: str) -> Zone:
     """The zone of that name; the same object each time.
 
-    Raises :class:`UnknownZone` with the nearest right name where one can be told (for
-    ``W. Europe Standard Time`` it is ``Europe/Berlin``).
+    Raises :class:`UnknownZone` with the zone that was meant where that is beyond doubt (for
+    ``W. Europe Standard Time`` it is ``Europe/Berlin``), or with what the name stands for.
     """
     # The list of names is what keeps a name from being used as a path out of the package.
     if name not in zone_names():
-        nearest = nearest_zone(name)
-        raise UnknownZone(
-            f'"{name}" is not a time zone: use a name of the IANA database, such as Europe/Berlin or UTC',
-            suggestion=f'"{nearest}"' if nearest else None,
-        )
+        hint = zone_hint(name)
+        remark = hint.explanation or "use a name of the IANA database, such as Europe/Berlin or UTC"
+        suggestion = f'"{hint.nearest}"' if hint.nearest else None
+        raise UnknownZone(f'"{name}" is not a time zone: {remark}', suggestion=suggestion)
     return _load(name)
 
 
@@ -60,23 +54,3 @@ def _load(name: str) -> Zone:
     cycle_start = int(datetime(year + 2, 1, 1, tzinfo=UTC).timestamp())
     assert instants[-1] > cycle_start + CYCLE
     return Zone(name, instants, offsets, cycle_start)
-
-
-def nearest_zone(name: str) -> str | None:
-    """The zone that was probably meant: by Windows' name for it, by its city, or by a slip of the pen."""
-    wanted = " ".join(name.split()).lower()
-    if wanted in WINDOWS_ZONES:
-        return WINDOWS_ZONES[wanted]
-    wanted = wanted.replace(" ", "_")
-    by_name = {zone.lower(): zone for zone in sorted(zone_names())}
-    by_city = {zone.lower().rpartition("/")[2]: zone for zone in sorted(zone_names(), reverse=True)}
-    city = wanted.rpartition("/")[2]
-    if wanted in by_name:
-        return by_name[wanted]
-    if city in by_city:
-        return by_city[city]
-    close = difflib.get_close_matches(wanted, by_name, n=1, cutoff=0.75)
-    if close:
-        return by_name[close[0]]
-    close = difflib.get_close_matches(city, by_city, n=1, cutoff=0.8)
-    return by_city[close[0]] if close else None

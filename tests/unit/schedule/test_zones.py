@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fivespot.schedule import TZDATA_RELEASE, UnknownZone, Zone, load_zone, nearest_zone, zone_names
+from fivespot.schedule import TZDATA_RELEASE, UnknownZone, Zone, load_zone, zone_hint, zone_names
+from fivespot.schedule._places import ABBREVIATIONS, PLACES, SEVERAL_ZONES
 from fivespot.schedule._windows_zones import WINDOWS_ZONES
 from fivespot.schedule.civil import CYCLE, FAR
 from fivespot.schedule.tzif import TailRule, read_tail_rule, read_tzif
@@ -105,24 +106,78 @@ def test_a_zone_is_the_same_object_each_time() -> None:
         ("eastern  standard time", "America/New_York"),
         ("europe/berlin", "Europe/Berlin"),
         ("EUROPE/BERLIN", "Europe/Berlin"),
+        ("Europe.Berlin", "Europe/Berlin"),
+        ("America/NewYork", "America/New_York"),
         ("Europe/Berln", "Europe/Berlin"),
+        ("Europe/Belrin", "Europe/Berlin"),
+        ("Australia/Melborne", "Australia/Melbourne"),
         ("Berlin", "Europe/Berlin"),
         ("Germany/Berlin", "Europe/Berlin"),
         ("New York", "America/New_York"),
         ("America/New York", "America/New_York"),
+        ("Asia/Mumbai", "Asia/Kolkata"),
+        ("Europe/Geneva", "Europe/Zurich"),
+        ("America/Boston", "America/New_York"),
+        ("Asia/Beijing", "Asia/Shanghai"),
+        ("Zürich", "Europe/Zurich"),
+        ("Texas", "America/Chicago"),
+        ("China", "Asia/Shanghai"),
+        ("India", "Asia/Kolkata"),
+        ("US/New_York", "America/New_York"),
         ("utc", "UTC"),
+        ("Z", "UTC"),
+        ("UTC+0", "UTC"),
+        ("+00:00", "UTC"),
         ("Asia/Calcuta", "Asia/Calcutta"),
-        ("kathmandoo", "Asia/Kathmandu"),
+        ("Asia/Basra", None),
+        ("kathmandoo", None),
         ("Gotham", None),
+        ("Berlin" * 20, None),
         ("", None),
     ],
 )
-def test_an_unknown_zone_names_the_nearest(given_name: str, nearest: str | None) -> None:
+def test_an_unknown_zone_names_the_zone_that_was_meant(given_name: str, nearest: str | None) -> None:
     with pytest.raises(UnknownZone) as caught:
         load_zone(given_name)
     assert caught.value.suggestion == (f'"{nearest}"' if nearest else None)
     assert str(caught.value).startswith(f'"{given_name}" is not a time zone')
     assert str(caught.value).endswith(f'; did you mean "{nearest}"?' if nearest else "or UTC")
+
+
+@pytest.mark.parametrize(
+    ("written", "explanation"),
+    [
+        ("CEST", "CEST is Central European Summer Time; write an IANA name such as Europe/Berlin"),
+        ("pdt", "PDT is Pacific Daylight Time; write an IANA name such as America/Los_Angeles"),
+        (
+            "IST",
+            "IST is India Standard Time, Irish Standard Time or Israel Standard Time; write an IANA name such as",
+        ),
+        ("GMT+1", "GMT+1 is an offset, which does not follow summer time; write the IANA name of the place"),
+        ("UTC-5", "UTC-5 is an offset, which does not follow summer time; write the IANA name of the place"),
+        ("+05:30", "+05:30 is an offset, which does not follow summer time; write the IANA name of the place"),
+        ("Etc/UTC+1", "Etc/UTC+1 is an offset, which does not follow summer time; write the IANA name of the place"),
+        ("Local", "the zone of a machine is not known here; write the IANA name of the place"),
+        ("USA", "USA stands for several time zones; write the one that is meant, such as America/New_York, America/Ch"),
+        ("Georgia", "Georgia stands for several time zones; write the one that is meant, such as Asia/Tbilisi or Am"),
+    ],
+)
+def test_a_name_with_several_meanings_or_a_fixed_offset_is_explained(written: str, explanation: str) -> None:
+    with pytest.raises(UnknownZone) as caught:
+        load_zone(written)
+    assert caught.value.suggestion is None
+    assert str(caught.value).startswith(f'"{written}" is not a time zone: {explanation}')
+
+
+@given(st.from_regex(r"(?i)(etc/)?(utc|gmt)?[+-](1[0-4]|[1-9])(:[0-5][0-9])?", fullmatch=True))
+def test_an_offset_never_gets_a_zone(written: str) -> None:
+    assert zone_hint(written).nearest is None
+
+
+def test_a_hint_never_names_a_zone_of_another_place() -> None:
+    """A city that is no zone, with two letters of an existing one exchanged by others, is not taken for that one."""
+    for written in ("Asia/Dumbei", "Europe/Guernava", "America/Moston", "Asia/Chila", "Africa/Tuna"):
+        assert zone_hint(written).nearest is None, written
 
 
 @pytest.mark.parametrize(
@@ -135,7 +190,12 @@ def test_a_name_is_never_a_path(name: str) -> None:
 
 def test_every_hint_is_a_zone() -> None:
     assert set(WINDOWS_ZONES.values()) <= zone_names()
-    assert all(nearest_zone(name.title()) == zone for name, zone in WINDOWS_ZONES.items())
+    assert all(zone_hint(name.title()).nearest == zone for name, zone in WINDOWS_ZONES.items())
+    assert all(zone_hint(place.title()).nearest == zone for place, zone in PLACES.items())
+    assert set(PLACES.values()) <= zone_names()
+    assert {zone for zones in SEVERAL_ZONES.values() for zone in zones} <= zone_names()
+    assert {zone for _, zones in ABBREVIATIONS.values() for zone in zones} <= zone_names()
+    assert not zone_names() & set(ABBREVIATIONS)
 
 
 PROBE = """
