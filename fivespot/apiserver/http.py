@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from email.utils import format_datetime
 from types import TracebackType
 from typing import Final, Self
 
 from aiohttp import web
+from prometheus_async.aio import time, track_inprogress
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from .body import BODY_LIMIT
 from .messages import ApiRequest, ApiResponse, DisconnectedError, Stream, parse_query
@@ -30,6 +32,8 @@ _WATCH: Final = 2700
 
 class HttpListener:
     """Listens on a port for one server; an async context manager inside the server's.
+
+    Serves the metrics of its requests at ``/metrics``, under kube-apiserver's names.
 
     :param host: loopback by default, because there is no authorization.
     :param port: 0 for a free one; see :attr:`url`.
@@ -52,6 +56,7 @@ class HttpListener:
         self._port = port
         self._tls = tls
         self._runner: web.ServerRunner | None = None
+        self._metrics = _RequestMetrics()
         self.url = ""
 
     async def __aenter__(self) -> Self:
@@ -89,10 +94,13 @@ class HttpListener:
         if body is None:
             return _whole(too_large(BODY_LIMIT).response(), self._date())
         path, _, query = request.raw_path.partition("?")
+        if path == "/metrics" and request.method == "GET":
+            return web.Response(body=self._metrics.render(), headers={"Content-Type": CONTENT_TYPE_LATEST})
         headers = {name.lower(): value for name, value in request.headers.items()}
         try:
             asked = self._in_our_time(parse_query(query))
-            response = await self._server.handle(ApiRequest(request.method, path, asked, headers, body))
+            api_request = ApiRequest(request.method, path, asked, headers, body)
+            response = await self._metrics.measured(request.method, self._server.handle(api_request))
         except DisconnectedError:
             _abort(request)
             return web.Response()
@@ -118,6 +126,31 @@ class HttpListener:
         if not _SENSIBLE.fullmatch(seconds):
             return seconds
         return str(round((int(seconds) or _WATCH) * self._speed))
+
+
+class _RequestMetrics:
+    """Counts and times requests as kube-apiserver does. The stream of a watch is not part of its request."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._in_flight = Gauge(
+            "apiserver_current_inflight_requests", "Requests under way.", ["request_kind"], registry=self._registry
+        )
+        self._seconds = Histogram(
+            "apiserver_request_duration_seconds", "Time to the answer.", ["verb"], registry=self._registry
+        )
+        self._requests = Counter(
+            "apiserver_request_total", "Requests by answer.", ["verb", "code"], registry=self._registry
+        )
+
+    async def measured(self, verb: str, answer: Awaitable[ApiResponse]) -> ApiResponse:
+        in_flight = self._in_flight.labels("readOnly" if verb in {"GET", "HEAD"} else "mutating")
+        response = await track_inprogress(in_flight, time(self._seconds.labels(verb), answer))
+        self._requests.labels(verb, str(response.status)).inc()
+        return response
+
+    def render(self) -> bytes:
+        return generate_latest(self._registry)
 
 
 async def _read(request: web.BaseRequest) -> bytes | None:

@@ -7,9 +7,9 @@ world, a tutorial, and what is guaranteed and what is not; ``examples`` has prog
 ``client``, ``cache``, ``objects``, ``reconcile``, ``manager``, ``telemetry``, ``workqueue``, or of a module:
 ``errors``, ``clock``, ``backoff``, ``crd``.
 
-Nothing is imported before it is used: kubernetes_asyncio when a kubeconfig is read, prometheus_client with metrics,
-pydantic with :mod:`fivespot.runtime.crd` alone, opentelemetry where traces are asked for. Unless it says otherwise,
-everything here belongs to one thread, that of the event loop.
+Nothing is imported before it is used: kubernetes_asyncio when a kubeconfig is read, prometheus_client by the first
+scrape, pydantic with :mod:`fivespot.runtime.crd` alone, opentelemetry where traces are asked for. Unless it says
+otherwise, everything here belongs to one thread, that of the event loop.
 """
 
 # Types and `__all__` share the one list below: star imports alone would tell type checkers more than that.

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -230,6 +229,8 @@ def _load_with_proxy(load: Load, environ: Mapping[str, str], now: datetime, inte
 
 
 def _default_user_agent() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - with it come zipfile and email
+
     try:
         return f"fivespot/{version('fivespot')}"
     except PackageNotFoundError:

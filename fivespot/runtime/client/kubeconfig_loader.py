@@ -32,14 +32,17 @@ logging.getLogger(_LIBRARY).addHandler(logging.NullHandler())
 
 
 class _Isolated:
-    """Imports modules of the library from their files, with a stand-in for its client."""
+    """Imports modules of the library from their files, with stand-ins for its client and its OIDC renewal.
+
+    The loader names both in functions that are not used here; the second one would import aiohttp, 10 MB more.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        client = ModuleType(f"{_LIBRARY}.client")
-        # The loader names them in functions that are not used here.
+        client, openid = ModuleType(f"{_LIBRARY}.client"), ModuleType(f"{_LIBRARY}.config.openid")
         vars(client).update(ApiClient=None, Configuration=None)
-        self._modules = {client.__name__: client}
+        vars(openid).update(OpenIDRequestor=None)
+        self._modules = {module.__name__: module for module in (client, openid)}
 
     def load(self, name: str) -> ModuleType:
         known = self._modules.get(name)

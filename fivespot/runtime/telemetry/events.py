@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol
 
 import structlog
-from prometheus_async.aio import track_inprogress
 
 from fivespot.runtime.backoff import Backoff
 from fivespot.runtime.clock import Clock, Random
@@ -28,9 +27,6 @@ from fivespot.runtime.objects import Key, Object, Patch, Resource, merge_patch
 from .correlation import Correlation, Correlator, EventLimits, EventNote, EventRecord, EventType, Fresh, ObjectRef
 from .logs import LogLimiter
 from .metrics import Metrics
-
-if TYPE_CHECKING:
-    from prometheus_client import Gauge
 
 __all__ = ["EVENTS", "EventRecorder", "EventWriter"]
 
@@ -93,9 +89,7 @@ class EventRecorder:
         self._settled = asyncio.Event()
         self._log_limiter = LogLimiter(_LOG_INTERVAL, size=64)
         self._dropped = metrics.counter("fivespot_events_dropped_total", "Events that were not written.", ("reason",))
-        in_progress = metrics.gauge("fivespot_event_writes_in_progress", "Writes of events under way.").child()
-        # A Cell is not a Gauge by type, but has the two methods that are called.
-        self._in_progress = cast("Gauge", in_progress)
+        self._in_progress = metrics.gauge("fivespot_event_writes_in_progress", "Writes of events under way.").child()
         self._writes = metrics.counter("fivespot_events_written_total", "Writes of events.").child()
 
     def event(
@@ -162,7 +156,11 @@ class EventRecorder:
     async def _write(self, record: EventRecord) -> None:
         count = record.count
         try:
-            await track_inprogress(self._in_progress, self._send(record))
+            self._in_progress.inc()
+            try:
+                await self._send(record)
+            finally:
+                self._in_progress.dec()
         except AlreadyExistsError:
             # A create whose answer was lost, or an event that was written before a restart of this process.
             self._correlator.written(record, count, self._clock.monotonic())

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
-from typing import Generic, Protocol, TypeVar
-
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from typing import Generic, TypeAlias, TypeVar
 
 __all__ = [
     "Buckets",
@@ -28,15 +25,6 @@ Reading = tuple[tuple[str, ...], float]
 """Label values of one sample, in the family's order, and its value."""
 
 
-class MetricFamily(Protocol):
-    """The interface of a family towards the registry."""
-
-    name: str
-    leader_only: bool
-
-    def collect(self) -> Metric: ...
-
-
 class Cell:
     """One sample: a counter incremented by :meth:`inc`, or a gauge changed by :meth:`inc` and :meth:`set`."""
 
@@ -49,7 +37,7 @@ class Cell:
         self.value += by
 
     def dec(self, by: float = 1) -> None:
-        """Decrement a gauge; ``prometheus_async`` calls it."""
+        """Decrement a gauge."""
         self.value -= by
 
     def set(self, value: float) -> None:
@@ -88,6 +76,10 @@ class _Children(Generic[C]):
     def _make(self) -> C:
         raise NotImplementedError
 
+    def children(self) -> Iterable[tuple[tuple[str, ...], C]]:
+        """All children with their label values."""
+        return self._children.items()
+
     def child(self, *values: str) -> C:
         """The child with these label values, in the order of the family's labels.
 
@@ -116,12 +108,6 @@ class CounterFamily(_Children[Cell]):
     def _make(self) -> Cell:
         return Cell()
 
-    def collect(self) -> Metric:
-        family = CounterMetricFamily(self.name, self.documentation, labels=self.labels)
-        for values, cell in self._children.items():
-            family.add_metric(values, cell.value)
-        return family
-
 
 class GaugeFamily(_Children[Cell]):
     """Gauges that are set by their owner.
@@ -135,12 +121,6 @@ class GaugeFamily(_Children[Cell]):
 
     def _make(self) -> Cell:
         return Cell()
-
-    def collect(self) -> Metric:
-        family = GaugeMetricFamily(self.name, self.documentation, labels=self.labels)
-        for values, cell in self._children.items():
-            family.add_metric(values, cell.value)
-        return family
 
 
 class HistogramFamily(_Children[Buckets]):
@@ -157,13 +137,6 @@ class HistogramFamily(_Children[Buckets]):
 
     def _make(self) -> Buckets:
         return Buckets(self.bounds)
-
-    def collect(self) -> Metric:
-        family = HistogramMetricFamily(self.name, self.documentation, labels=self.labels)
-        names = [*(str(float(bound)) for bound in self.bounds), "+Inf"]
-        for values, child in self._children.items():
-            family.add_metric(values, list(zip(names, accumulate(child.counts), strict=True)), child.total)
-        return family
 
 
 class ReadingFamily:
@@ -188,10 +161,11 @@ class ReadingFamily:
         self.labels = tuple(labels)
         self.leader_only = leader_only
         self._read = read
-        self._type = CounterMetricFamily if counter else GaugeMetricFamily
+        self.counter = counter
 
-    def collect(self) -> Metric:
-        family = self._type(self.name, self.documentation, labels=self.labels)
-        for values, value in self._read():
-            family.add_metric(values, value)
-        return family
+    def read(self) -> Iterable[Reading]:
+        """Compute the samples."""
+        return self._read()
+
+
+MetricFamily: TypeAlias = CounterFamily | GaugeFamily | HistogramFamily | ReadingFamily

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeVar
-
-import prometheus_client
-from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fivespot.runtime.clock import Offload
 from fivespot.runtime.objects import Resource
 from fivespot.runtime.workqueue.queue import ObservableQueue
 
 from .families import CounterFamily, GaugeFamily, HistogramFamily, MetricFamily, Reading, ReadingFamily
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.core import Metric
 
 __all__ = ["CONTENT_TYPE", "InformerFacts", "Metrics", "PrometheusControllerMetrics", "PrometheusQueueMetrics"]
 
@@ -134,15 +134,12 @@ class PrometheusControllerMetrics:
 class Metrics:
     """The metrics of one manager, in a registry that is not global.
 
-    :ivar registry: accepts further collectors of ``prometheus_client``.
     :ivar leading: whether this process is the leader. Families that are ``leader_only`` are exported only then, so that
         samples of two replicas are never summed. Always true without leader election.
     """
 
     def __init__(self, *, process: bool = True) -> None:
-        # The *_created samples double the size of a scrape, and common dashboards do not use them.
-        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
-        self.registry = CollectorRegistry()
+        self._process = process
         self.leading = True
         self._families: dict[str, MetricFamily] = {}
         self._queues: dict[str, PrometheusQueueMetrics] = {}
@@ -194,9 +191,16 @@ class Metrics:
         self.rest_requests = self.counter(
             "rest_client_requests_total", "Requests to the API server by answer.", ("code", "method")
         )
-        self.registry.register(_Families(self))
-        if process:
-            ProcessCollector(registry=self.registry)
+
+    @cached_property
+    def registry(self) -> CollectorRegistry:
+        """The registry, which accepts further collectors of ``prometheus_client``.
+
+        Imports that library, 4 MB of memory that a process without scrapes does not need.
+        """
+        from .exposition import registry_of  # noqa: PLC0415
+
+        return registry_of(self, process=self._process)
 
     # Application metrics --------------------------------------------------------------------------------------
 
@@ -317,11 +321,15 @@ class Metrics:
 
     def render(self) -> bytes:
         """Render the text format synchronously."""
-        return _text(self.collect())
+        from .exposition import text  # noqa: PLC0415
+
+        return text(self.collect())
 
     async def render_with(self, offload: Offload) -> bytes:
         """Render the text format: samples are collected on the loop at one instant, formatting is offloaded."""
-        return await offload.run(_text, self.collect())
+        from .exposition import text  # noqa: PLC0415
+
+        return await offload.run(text, self.collect())
 
     def _per_queue(self, field: str) -> Iterable[Reading]:
         return [((name, name), getattr(queue, field)) for name, queue in self._queues.items()]
@@ -333,35 +341,6 @@ class Metrics:
         if type(known) is not type(family) or known.labels != family.labels:
             raise ValueError(f"metric {family.name} exists with another type or other labels")
         return known
-
-
-class _Families(Collector):
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-
-    def describe(self) -> Iterable[Metric]:
-        """Return nothing, so that registering the collector does not collect all samples."""
-        return ()
-
-    def collect(self) -> Iterable[Metric]:
-        leading = self._metrics.leading
-        for family in self._metrics.families():
-            if leading or not family.leader_only:
-                metric = family.collect()
-                if metric.samples:
-                    yield metric
-
-
-class _Frozen(Collector):
-    def __init__(self, metrics: list[Metric]) -> None:
-        self._collected = metrics
-
-    def collect(self) -> Iterable[Metric]:
-        return self._collected
-
-
-def _text(metrics: list[Metric]) -> bytes:
-    return prometheus_client.generate_latest(_Frozen(metrics))
 
 
 def _add(a: float, b: float) -> float:
