@@ -13,9 +13,11 @@ from fivespot.runtime.errors import ConfigError
 
 if TYPE_CHECKING:
     from fivespot.runtime import ElectionSettings, ManagerSettings, ServingSettings
+    from fivespot.runtime.manager.entrypoint import EventLoop
 
 __all__ = [
     "ENABLE_LEADER_ELECTION",
+    "EVENT_LOOP",
     "HEALTH_PORT",
     "LEASE_DURATION",
     "LEASE_NAME",
@@ -87,6 +89,13 @@ def _flag(text: str) -> bool:
     return text.lower() in _TRUE
 
 
+def _event_loop(text: str) -> EventLoop:
+    match text.lower():
+        case "asyncio" | "uvloop" | "auto" as name:
+            return name
+    raise ValueError(f"{text!r} is no event loop; write asyncio, uvloop or auto")
+
+
 METRICS_PORT: Final = Setting("METRICS_PORT", "--metrics-port", 8080, _port)
 HEALTH_PORT: Final = Setting("HEALTH_PORT", "--health-port", 8081, _port)
 ENABLE_LEADER_ELECTION: Final[Setting[bool | None]] = Setting(
@@ -99,6 +108,7 @@ LEASE_DURATION: Final = Setting("LEASE_DURATION_SECONDS", "--lease-duration-secs
 LEASE_RENEW_DEADLINE: Final = Setting("LEASE_RENEW_DEADLINE_SECONDS", "--lease-renew-deadline-secs", 10.0, _seconds)
 LEASE_RETRY_PERIOD: Final = Setting("LEASE_RETRY_PERIOD_SECONDS", "--lease-retry-period-secs", 2.0, _seconds)
 POD_NAME: Final = Setting("POD_NAME", "--pod-name", "", str)
+EVENT_LOOP: Final[Setting[EventLoop]] = Setting("EVENT_LOOP", "--event-loop", "asyncio", _event_loop)
 
 
 def in_pod(environ: Mapping[str, str], kubeconfig: str | None) -> bool:

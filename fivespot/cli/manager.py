@@ -121,7 +121,12 @@ def _log_format() -> Literal["json", "text"]:
 @click.option("--lease-retry-period-secs", "lease_retry_period", **_setting("seconds", settings.LEASE_RETRY_PERIOD))
 @click.option("--instance-id", type=click.IntRange(min=0), envvar="OPERATOR_INSTANCE_ID", default=0)
 @click.option("--instance-count", type=click.IntRange(min=1), envvar="OPERATOR_INSTANCE_COUNT", default=1)
-@click.option("--event-loop", type=click.Choice(["asyncio", "uvloop"]), default="asyncio")
+@click.option(
+    "--event-loop",
+    **_setting("loop", settings.EVENT_LOOP),
+    metavar="[asyncio|uvloop|auto]",
+    help="uvloop needs less CPU time and the package of that name; auto uses it where it is installed.",
+)
 @click.option("--capi-machine-api-version", envvar="CAPI_MACHINE_API_VERSION", hidden=True)
 @click.option("--pod-name", **_setting("name", settings.POD_NAME), hidden=True)
 def manager(**given: Any) -> None:

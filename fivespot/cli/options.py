@@ -16,6 +16,8 @@ from .provider_loader import load_providers
 
 if TYPE_CHECKING:
     from fivespot.providers.sdk import Provider
+    from fivespot.runtime.manager.entrypoint import EventLoop
+
 __all__ = ["CONTROLLERS", "ManagerOptions", "api_version", "controllers", "namespaces", "reconcilers"]
 
 _MACHINE_CONTROLLER = "scheduledmachine"
@@ -107,7 +109,7 @@ class ManagerOptions(ProcessSettings):
     max_deletions_per_minute: int | None
     capi_version: str | None
     instance_id: int
-    event_loop: Literal["asyncio", "uvloop"]
+    event_loop: EventLoop
 
     @classmethod
     def parse(cls, given: dict[str, Any]) -> ManagerOptions:

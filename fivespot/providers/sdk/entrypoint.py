@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fivespot.runtime import ConfigError
 from fivespot.runtime.clock import system_random
-from fivespot.settings import in_pod, program_settings
+from fivespot.settings import EVENT_LOOP, in_pod, program_settings
 
 from .controller import build_controller
 from .definition import Provider
@@ -38,7 +38,8 @@ def run(
     In a pod it serves metrics on port 8080 and health on 8081, and works only while it holds the Lease
     ``5spot-<kinds>-leader``, so that a second replica stands by. Elsewhere it does neither. The variables of ``fivespot
     manager`` are read: ``METRICS_PORT``, ``HEALTH_PORT``, ``ENABLE_LEADER_ELECTION``, ``LEASE_NAME``,
-    ``POD_NAMESPACE``, ``POD_NAME``, the three of the Lease's times, and those of OpenTelemetry that ask for traces.
+    ``POD_NAMESPACE``, ``POD_NAME``, the three of the Lease's times, ``EVENT_LOOP``, and those of OpenTelemetry that ask
+    for traces.
 
     :param name: the name of the program: user agent, field manager and ``reportingController`` of events.
     :param settings: endpoints and leader election, instead of what the environment says.
@@ -54,16 +55,17 @@ def run(
         for provider in providers:
             manager.add(partial(build_controller, provider))
 
-    if settings is None:
-        # Outside a pod nothing promises that the host's name is ours alone.
-        identity = f"{platform.node()}_{int(system_random().random() * 2**48):012x}"
-        pod = in_pod(os.environ, kubeconfig)
-        try:
+    try:
+        event_loop = EVENT_LOOP.read(os.environ)
+        if settings is None:
+            # Outside a pod nothing promises that the host's name is ours alone.
+            identity = f"{platform.node()}_{int(system_random().random() * 2**48):012x}"
+            pod = in_pod(os.environ, kubeconfig)
             names = [provider.name for provider in providers]
             settings = program_settings(os.environ, names, in_cluster=pod, identity=identity)
-        except ConfigError as error:
-            sys.stderr.write(f"{name}: {error}\n")
-            raise SystemExit(2) from None
+    except ConfigError as error:
+        sys.stderr.write(f"{name}: {error}\n")
+        raise SystemExit(2) from None
     run(
         setup,
         name=name,
@@ -73,4 +75,5 @@ def run(
         settings=settings,
         log_format=log_format,
         verbosity=verbosity,
+        event_loop=event_loop,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,7 @@ VARIABLES = [
     "LEASE_NAME",
     "POD_NAMESPACE", "POD_NAME", "LEASE_DURATION_SECONDS", "LEASE_RENEW_DEADLINE_SECONDS", "LEASE_RETRY_PERIOD_SECONDS",
     "FORCE_FINALIZER_ON_TIMEOUT", "CAPI_MACHINE_API_VERSION", "OPERATOR_INSTANCE_ID", "OPERATOR_INSTANCE_COUNT",
+    "EVENT_LOOP",
 ]  # fmt: skip
 
 
@@ -87,6 +89,39 @@ def test_every_variable_of_5_spot_is_read(
 def test_a_flag_wins_over_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse(monkeypatch, "--health-port", "1", HEALTH_PORT="2").health_port == 1
     assert parse(monkeypatch, LOG_FORMAT="text", RUST_LOG_FORMAT="json").log_format == "text"
+
+
+@pytest.mark.parametrize("name", ["asyncio", "uvloop", "auto"])
+def test_the_event_loop_is_chosen_by_flag_or_variable(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    assert parse(monkeypatch, "--event-loop", name, EVENT_LOOP="asyncio").event_loop == name
+    assert parse(monkeypatch, EVENT_LOOP=name.upper()).event_loop == name
+
+
+@pytest.mark.parametrize("given", [["--event-loop", "trio"], []], ids=["flag", "variable"])
+def test_an_event_loop_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch, given: list[str]) -> None:
+    if not given:
+        monkeypatch.setenv("EVENT_LOOP", "trio")
+    result = CliRunner().invoke(cli, ["manager", *given])
+    assert result.exit_code == 2
+    assert "'trio' is no event loop; write asyncio, uvloop or auto" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(("name", "runs"), [("auto", "uvloop"), ("uvloop", "uvloop"), ("asyncio", "asyncio")])
+def test_a_program_of_a_provider_runs_on_the_loop_that_the_variable_names(name: str, runs: str) -> None:
+    code = """
+import asyncio
+from fivespot.providers.registry import shipped_provider
+from fivespot.providers.sdk import run
+from fivespot.runtime.manager import entrypoint
+entrypoint.open_manager = lambda *_, **__: print(type(asyncio.get_running_loop()).__module__)
+run(shipped_provider("ManualSchedule"), name="program")
+"""
+    command = [sys.executable, "-c", code]
+    environ = {**os.environ, "EVENT_LOOP": name}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
+    )
+    assert done.stdout.decode().startswith(runs)
 
 
 def test_two_free_ports_do_not_clash(monkeypatch: pytest.MonkeyPatch) -> None:
