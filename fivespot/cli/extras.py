@@ -9,7 +9,7 @@ from fivespot.runtime import ConfigError
 
 __all__ = ["require_modules"]
 
-_EXTRAS: Final = {"cel_expr_python": "testing", "jsonpatch": "testing", "rich": "cli"}
+_EXTRAS: Final = {"cel_expr_python": "testing", "jsonpatch": "testing", "rich": "testing"}
 """Module -> the extra that installs it."""
 
 

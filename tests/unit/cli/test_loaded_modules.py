@@ -150,6 +150,14 @@ def established(definition: dict[str, Any]) -> bool:
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
+def test_the_image_has_no_library_that_another_one_would_import() -> None:
+    """structlog imports rich, 5 MB, where it is installed; only ``fivespot demo`` draws with it."""
+    lock = (EXAMPLES.parents[1] / "requirements" / "runtime.txt").read_text()
+    locked = set(re.findall(r"^([a-z0-9._-]+)==", lock, re.MULTILINE))
+    assert {"structlog", "prometheus-client"} <= locked
+    assert not {"better-exceptions", "cel-expr-python", "matplotlib", "rich", "twisted"} & locked
+
+
 async def test_a_program_on_the_runtime_loads_what_it_uses(tmp_path: Path) -> None:
     async with ApiServer() as server:
         await create(server, MAPS, {"metadata": {"name": "a"}})
