@@ -62,7 +62,7 @@ embedded *ARGS:
     pytest tests/server --server embedded -n {{ jobs }} --dist loadfile "$@"
 
 # Not sorted by size: files with a single test would come last, and they take longest.
-# Tests on the real control plane, those with the real Cluster API included (14 minutes)
+# Tests on the real control plane, those with the real Cluster API included (8 minutes; --long adds slow ones)
 server *ARGS: build-controlplane
     pytest tests/server -m alone "$@" || test $? = 5 # no tests selected
     pytest tests/e2e tests/server tests/apiserver -m "not alone" -n {{ jobs }} --dist loadfile --no-loadscope-reorder "$@"

@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add this repository's options to pytest's."""
     group = parser.getgroup("fivespot", "fivespot's own tests")
     group.addoption("--server", choices=("real", "embedded"), default="real", help="which API server to test on")
-    group.addoption("--long", action="store_true", help="on the embedded server, also what waits in real time")
+    group.addoption("--long", action="store_true", help="also what takes long on the chosen server")
     group.addoption("--contract", metavar="ID[,ID]", help="only tests of these rules of docs/contract.md")
     group.addoption("--contract-report", metavar="FILE", help="write which tests prove which rule, as JSON")
     group.addoption("--order-seed", type=int, metavar="N", help="shuffle files and the tests within them")
@@ -80,6 +80,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 seen.add(file)
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
+    elif not config.getoption("--long"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
     for item in items:
         if isinstance(item, pytest.Function) and _SERVER_FIXTURES & set(item.fixturenames):
             item.add_marker("server")

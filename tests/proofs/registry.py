@@ -76,6 +76,15 @@ def comparison(budget: Budget) -> Result:
     return Result([("Sequences of operations", f"{examples} for each test")], failures)
 
 
+def server(budget: Budget) -> Result:
+    """Run all tests of the real servers, those included that ./dev test runs on the server in memory alone."""
+    folders = ["tests/e2e", "tests/server", "tests/apiserver"]
+    arguments = [*folders, "--long", "-m", "not alone", "-n", str(budget.jobs + 1), "--dist", "loadfile"]
+    began = time.monotonic()
+    failures = _pytest([*arguments, "--no-loadscope-reorder"])
+    return Result([("Seconds", f"{time.monotonic() - began:.0f}")], failures)
+
+
 PROOFS = (
     Proof(
         "simulation",
@@ -85,6 +94,7 @@ PROOFS = (
     ),
     Proof("mutants", "The simulation's checker detects deliberate mistakes in the product.", mutants, 1200.0),
     Proof("order", "No test depends on the order in which tests run.", order, 300.0),
+    Proof("server", "Every test of the contract passes on the real API server.", server, 1500.0),
     Proof(
         "freezes",
         "A leader that was frozen changes nothing that another leader has decided meanwhile, on the real API server.",
@@ -122,7 +132,7 @@ def _parallel(budget: Budget, cases: Iterator[tuple[int, int]], work: Callable[[
 
 def _pytest(arguments: Sequence[str], **environment: str) -> list[str]:
     """Run tests and return the failed ones."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    command = [sys.executable, "-m", "pytest", "-q", *arguments]
     done = subprocess.run(
         command, cwd=REPOSITORY, env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )

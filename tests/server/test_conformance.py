@@ -78,6 +78,7 @@ def test_the_wrong_providers_cover_every_rule() -> None:
     assert {rule for toy in WRONG for rule in toy.rules} == {rule.id for rule in RULES}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 async def test_each_wrong_provider_is_caught_by_name(control_plane: ControlPlane, toys: None) -> None:

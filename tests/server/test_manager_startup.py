@@ -187,6 +187,7 @@ def works(plane: ControlPlane, namespace: str = "default") -> None:
 DISABLED = {"spec": {"enabled": False}}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_without_its_crds_the_manager_waits_and_says_so_and_works_once_they_are_installed(
     own_control_plane: Callable[..., ControlPlane],

@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 def test_every_rule_has_a_test_or_is_planned(tmp_path: Path) -> None:
     report = tmp_path / "rows.json"
-    command = [sys.executable, "-m", "pytest", "tests", "--collect-only", "-qq"]
+    command = [sys.executable, "-m", "pytest", "tests", "--long", "--collect-only", "-qq"]
     collected = subprocess.run(
         [*command, f"--contract-report={report}"], cwd=REPOSITORY, capture_output=True, text=True, check=False
     )

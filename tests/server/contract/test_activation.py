@@ -113,6 +113,7 @@ def test_the_state_of_the_machine_is_mirrored(scenario: Scenario, control_plane:
     assert len(written) == 1
 
 
+@pytest.mark.long
 @pytest.mark.contract("B1.3", "B1.4", "B7.1")
 def test_a_machine_deleted_by_other_hands_is_replaced_after_a_wait(
     scenario: Scenario, control_plane: ControlPlane

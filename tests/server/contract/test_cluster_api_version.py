@@ -125,6 +125,7 @@ def assert_form(sent: dict[str, Any], version: str) -> None:
         assert "nodeDrainTimeout" not in spec
 
 
+@pytest.mark.long
 @pytest.mark.contract("B2.1")
 @pytest.mark.timeout(240)
 def test_the_version_is_the_one_asked_for_if_served_and_else_the_one_that_is_stored(

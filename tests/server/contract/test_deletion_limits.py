@@ -26,6 +26,7 @@ def instant(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
+@pytest.mark.long
 @pytest.mark.contract("B3.3")
 @pytest.mark.timeout(240)
 def test_a_deletion_that_takes_too_long_is_said_once_and_forced_only_when_asked(
@@ -87,6 +88,7 @@ def test_a_deletion_that_takes_too_long_is_said_once_and_forced_only_when_asked(
         forced.let_machine_go()
 
 
+@pytest.mark.long
 @pytest.mark.contract("B3.4")
 @pytest.mark.timeout(240)
 def test_without_cluster_api_nothing_is_waited_for_and_its_installation_is_noticed(

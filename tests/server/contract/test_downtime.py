@@ -34,6 +34,7 @@ ALWAYS = {"daysOfWeek": ["mon-sun"], "hoursOfDay": ["0-23"]}
 RUNS = "controller_runtime_reconcile_total"
 
 
+@pytest.mark.long
 @pytest.mark.contract("B5.3")
 @pytest.mark.timeout(240)
 def test_missed_changes_are_made_up_for_once_and_missed_boundaries_not_replayed(

@@ -72,6 +72,7 @@ def test_a_resolution_lost_and_regained_and_a_refusal_are_told(scenario: Scenari
     assert "no machines on Mondays" in scenario.events("MachineCreationFailed")[0]["note"]
 
 
+@pytest.mark.long
 @pytest.mark.contract("B4.7")
 @pytest.mark.timeout(180)
 def test_a_flapping_provider_cannot_flood_and_lost_events_delay_nothing(

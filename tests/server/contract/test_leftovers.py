@@ -182,6 +182,7 @@ NO_DRAIN = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.contract("B2.2", "B2.3", "B2.5")
 @pytest.mark.timeout(240)
 def test_machines_of_5_spot_are_taken_over_and_lost_ones_are_cleaned_up(

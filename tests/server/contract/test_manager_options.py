@@ -94,6 +94,7 @@ def test_one_namespace_with_roles_alone_is_served_and_no_other_is_looked_at(own_
     assert everywhere <= {"customresourcedefinitions"}
 
 
+@pytest.mark.long
 @pytest.mark.contract("B8.3")
 def test_deletions_by_schedule_wait_their_turn_and_the_kill_switch_does_not(own_control_plane: Start) -> None:
     plane = own_control_plane()

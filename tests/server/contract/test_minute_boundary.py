@@ -24,6 +24,7 @@ TRIES = 3
 """Boundaries that are looked at: on a busy machine a process may not be given a CPU at the instant."""
 
 
+@pytest.mark.long
 @pytest.mark.contract("C1", "C9")
 @pytest.mark.slow
 @pytest.mark.timeout(400)

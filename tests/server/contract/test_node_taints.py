@@ -192,6 +192,7 @@ def test_a_server_that_drops_taints_is_an_error_and_nothing_is_created(
 
 @pytest.mark.contract("B2.7", "B7.1")
 @needs_mutating_policies
+@pytest.mark.long
 def test_a_machine_that_loses_its_taints_after_all_is_deleted_and_the_next_is_braked(
     scenario: Scenario, control_plane: ControlPlane
 ) -> None:

@@ -15,6 +15,7 @@ REPLACEMENTS = "fivespot_machine_replacements_total"
 SKIP = "cluster.x-k8s.io/skip-remediation"
 
 
+@pytest.mark.long
 @pytest.mark.contract("B1.6", "B7.1")
 def test_a_machine_that_is_gone_is_told_once_and_replaced_after_a_wait(
     scenario: Scenario, manager: ManagerProcess, control_plane: ControlPlane
@@ -70,6 +71,7 @@ def test_a_machine_that_is_gone_during_our_own_shutdown_is_not_lost(
     assert total(manager.metrics(), REPLACEMENTS, namespace=scenario.namespace) == 0
 
 
+@pytest.mark.long
 @pytest.mark.contract("B1.8", "B7.1")
 def test_a_machine_that_a_health_check_marked_is_deleted_and_replaced_after_a_wait(
     scenario: Scenario, manager: ManagerProcess

@@ -74,6 +74,7 @@ def tries(plane: ControlPlane, since: int, scenario: Scenario, verb: str, resour
     return [datetime.fromisoformat(e["requestReceivedTimestamp"]) for e in select(events, resource=resource)]
 
 
+@pytest.mark.long
 @pytest.mark.contract("B1.7")
 @pytest.mark.usefixtures("quick")
 def test_a_refused_creation_is_tried_again_after_waits_that_double_up_to_a_limit(
@@ -120,6 +121,7 @@ def test_a_right_that_is_missing_is_named_and_its_return_is_found_out(scenario: 
     assert scenario.condition("Stalled") == {}
 
 
+@pytest.mark.long
 @pytest.mark.contract("B1.7")
 @pytest.mark.usefixtures("quick")
 def test_two_refusals_at_once_are_one_trouble_that_is_told_once(scenario: Scenario, plane: ControlPlane) -> None:
@@ -183,6 +185,7 @@ def test_leftovers_that_may_not_be_deleted_are_an_error_and_tried_again(scenario
     scenario.wait_phase("Terminated", "KillSwitchActivated")
 
 
+@pytest.mark.long
 @pytest.mark.contract("B1.22")
 @pytest.mark.usefixtures("quick")
 def test_a_reference_that_does_not_resolve_in_time_takes_the_machine(scenario: Scenario, plane: ControlPlane) -> None:
@@ -261,6 +264,7 @@ def report_ready(scenario: Scenario, *, ready: bool) -> None:
     eventually(lambda: scenario.status["ready"] is ready, what="it is mirrored")
 
 
+@pytest.mark.long
 @pytest.mark.contract("B7.1")
 @pytest.mark.timeout(240)
 @pytest.mark.usefixtures("quick")
@@ -308,6 +312,7 @@ def test_each_replacement_waits_twice_as_long_until_readiness_has_lasted(scenari
     wait_replaced(scenario, noted(status) + timedelta(seconds=1))
 
 
+@pytest.mark.long
 @pytest.mark.contract("B7.1")
 def test_the_brake_outlives_the_manager_and_a_loss_during_its_absence_counts(
     scenario: Scenario, plane: ControlPlane
@@ -332,6 +337,7 @@ def test_the_brake_outlives_the_manager_and_a_loss_during_its_absence_counts(
     assert len(scenario.events("MachineLost")) == 1
 
 
+@pytest.mark.long
 @pytest.mark.contract("B7.1")
 @pytest.mark.usefixtures("quick")
 def test_the_brake_is_on_for_whoever_deletes_machines_and_off_for_our_own_shutdown(scenario: Scenario) -> None:

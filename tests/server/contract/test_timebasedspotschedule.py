@@ -150,6 +150,7 @@ def _sunday(start: str, end: str) -> Json:
     return {"timezone": "Europe/Berlin", "windows": [{"days": ["sun"], "start": start, "end": end}]}
 
 
+@pytest.mark.long
 @pytest.mark.contract("C2", "C8", "C9")
 @pytest.mark.timeout(240)
 def test_boundaries_where_the_clock_jumps(

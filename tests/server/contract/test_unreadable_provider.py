@@ -36,6 +36,7 @@ def runs(manager: ManagerProcess) -> float:
     return total(manager.metrics(), "fivespot_reconciliations_total")
 
 
+@pytest.mark.long
 @pytest.mark.contract("A15")
 @pytest.mark.timeout(240)
 def test_a_forbidden_list_begins_nothing_reports_nothing_at_first_and_delays_no_other_kind(
@@ -103,6 +104,7 @@ def test_a_forbidden_list_begins_nothing_reports_nothing_at_first_and_delays_no_
         assert manager.exit_code is None
 
 
+@pytest.mark.long
 @pytest.mark.contract("A15")
 @pytest.mark.timeout(240)
 def test_a_restart_without_definitions_or_rights_leaves_every_machine_as_it_is(

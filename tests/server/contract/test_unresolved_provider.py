@@ -24,6 +24,7 @@ RESOLUTIONS = "fivespot_spot_schedule_resolutions_total"
 RESOLUTION_ERRORS = "fivespot_spot_schedule_resolution_errors_total"
 
 
+@pytest.mark.long
 @pytest.mark.contract("A3", "A8")
 @pytest.mark.timeout(240)
 def test_shown_values_are_written_once_in_a_while_and_the_unresolved_counted_without_a_write(
@@ -80,6 +81,7 @@ def shown(scenario: Scenario) -> str:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.contract("A15")
 @pytest.mark.timeout(240)
 def test_a_failure_to_read_that_lasts_is_reported_as_unknown_and_holds_until_it_ends(

@@ -1,4 +1,4 @@
-"""Twenty provider kinds that come, change and go while machines run leave nothing behind."""
+"""Provider kinds that come, change and go while machines run leave nothing behind."""
 
 from __future__ import annotations
 
@@ -20,11 +20,8 @@ from support.machines import MACHINE, machine
 from support.measurements import resident_bytes
 from support.scenario import MACHINES
 
-KINDS = 20
 EACH = 3
 """Machines per kind that comes and goes."""
-STANDING = 440
-"""Machines of a kind that stays; every second is active. With those that pass there are 500."""
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 MIB = 1024 * 1024
 GROWTH_MIB = 12.0
@@ -79,9 +76,11 @@ def changed(definition: Json) -> Json:
     return {"spec": {"versions": versions}}
 
 
-def one_round(api: Api, process: ManagerProcess, namespace: str, standing: list[tuple[str, str | None, str]]) -> None:
+def one_round(
+    api: Api, process: ManagerProcess, namespace: str, standing: list[tuple[str, str | None, str]], count: int
+) -> None:
     """Kinds and their machines come, work, are served at another version only, work on, and go."""
-    kinds = [kind(api, number) for number in range(KINDS)]
+    kinds = [kind(api, number) for number in range(count)]
     api.create_many(each.definition for each in kinds)
     for each in kinds:
         soon(partial(each.create, namespace, each.kind.lower(), active=True))
@@ -96,20 +95,20 @@ def one_round(api: Api, process: ManagerProcess, namespace: str, standing: list[
         for number in range(EACH)
     ]
     api.create_many(machines)
-    eventually(partial(phases, api, namespace, "Active", KINDS * EACH), 60, poll=0.5)
-    assert len(informers(process)) >= len(standing) + KINDS
+    eventually(partial(phases, api, namespace, "Active", count * EACH), 60, poll=0.5)
+    assert len(informers(process)) >= len(standing) + count
 
     for each in kinds:
         each.change(changed(each.definition))
         each.version = "v1beta1"
     for each in kinds:
         soon(partial(each.status, namespace, each.kind.lower(), active=False))
-    eventually(partial(phases, api, namespace, "Inactive", KINDS * EACH), 60, poll=0.5)
+    eventually(partial(phases, api, namespace, "Inactive", count * EACH), 60, poll=0.5)
     assert not api.list(*MACHINES, namespace)
 
     for each in kinds:
         each.remove(wait=False)
-    eventually(partial(phases, api, namespace, "Inactive", KINDS * EACH, "ProviderCRDNotInstalled"), 60, poll=0.5)
+    eventually(partial(phases, api, namespace, "Inactive", count * EACH, "ProviderCRDNotInstalled"), 60, poll=0.5)
     for body in machines:
         api.delete(*MACHINE, body["metadata"]["name"], namespace)
     eventually(lambda: not api.list(*MACHINE, namespace), 60, poll=0.5, what="the machines are gone")
@@ -120,9 +119,14 @@ def one_round(api: Api, process: ManagerProcess, namespace: str, standing: list[
 @pytest.mark.server
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("count", "machines"),
+    [pytest.param(4, 40, id="four"), pytest.param(20, 440, id="twenty", marks=pytest.mark.long)],
+)
 def test_kinds_that_come_change_and_go_leave_informers_tasks_and_memory_as_they_were(
-    plane: ControlPlane, played: ProviderKind
+    plane: ControlPlane, played: ProviderKind, count: int, machines: int
 ) -> None:
+    """Beside those of the kinds that pass there are machines of one that stays; every second is active."""
     api = plane.api
     stays, passes = make_namespace(api, "stays"), make_namespace(api, "passes")
     for name in ("on", "off"):
@@ -130,15 +134,15 @@ def test_kinds_that_come_change_and_go_leave_informers_tasks_and_memory_as_they_
     with ManagerProcess(plane) as process:
         api.create_many(
             machine(f"m{number}", stays, schedule=played.reference(("off", "on")[number % 2]))
-            for number in range(STANDING)
+            for number in range(machines)
         )
-        eventually(lambda: len(api.list(*MACHINES, stays)) == STANDING // 2, 60, poll=0.5)
+        eventually(lambda: len(api.list(*MACHINES, stays)) == machines // 2, 60, poll=0.5)
         standing = {each["metadata"]["name"]: each["metadata"]["uid"] for each in api.list(*MACHINES, stays)}
         informers_before, tasks_before = informers(process), tasks(process)
         memory = [resident_bytes(process.pid)]
         for _ in range(2):
             began = time.monotonic()
-            one_round(api, process, passes, informers_before)
+            one_round(api, process, passes, informers_before, count)
             worked = time.monotonic()
 
             def back() -> bool:

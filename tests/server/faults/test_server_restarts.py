@@ -24,9 +24,6 @@ from support.scenario import CHILDREN, MACHINES
 
 pytestmark = pytest.mark.first
 
-EACH = 50
-"""Machines per namespace."""
-RESTARTS = 10
 WORK_SECONDS = 3.0
 """How long a kill waits for work that it can interrupt."""
 FIRST_SECONDS = 40.0
@@ -94,8 +91,8 @@ def uids(api: Api, namespace: str) -> dict[str, str]:
     return {each["metadata"]["name"]: each["metadata"]["uid"] for each in api.list(*MACHINES, namespace)}
 
 
-def settled(api: Api, namespace: str, active: bool) -> None:
-    """Wait until every machine is as its provider says, with what belongs to it and no more."""
+def settled(api: Api, namespace: str, count: int, active: bool) -> None:
+    """Wait until each of ``count`` machines is as its provider says, with what belongs to it and no more."""
 
     def check() -> bool:
         try:
@@ -104,9 +101,9 @@ def settled(api: Api, namespace: str, active: bool) -> None:
             raise AssertionError(str(error)) from error
         machines = found.pop(MACHINE)
         for (_, name), objects in found.items():
-            assert len(objects) == (EACH if active else 0), f"{namespace}: {len(objects)} {name}, active={active}"
+            assert len(objects) == (count if active else 0), f"{namespace}: {len(objects)} {name}, active={active}"
         phases = Counter(each.get("status", {}).get("phase") for each in machines)
-        assert phases == {"Active" if active else "Inactive": EACH}, f"{namespace}: {phases}"
+        assert phases == {"Active" if active else "Inactive": count}, f"{namespace}: {phases}"
         return True
 
     eventually(check, 90, poll=1, what="every machine is as its provider says")
@@ -168,9 +165,17 @@ def works(plane: ControlPlane, since: int, seconds: float) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("restarts", "each"),
+    [
+        pytest.param(3, 10, id="three times with sixty machines"),
+        pytest.param(10, 50, id="ten times with three hundred machines", marks=pytest.mark.long),
+    ],
+)
 def test_servers_killed_again_and_again_under_churn_lose_nothing_and_leave_nothing_behind(
-    own_control_plane: Start,
+    own_control_plane: Start, restarts: int, each: int
 ) -> None:
+    """:param each: machines in each of six namespaces."""
     plane: ControlPlane = own_control_plane(audit=True)
     install(plane)
     provider = ProviderKind(plane.api, "Played")
@@ -183,9 +188,9 @@ def test_servers_killed_again_and_again_under_churn_lose_nothing_and_leave_nothi
     rng = random.Random(20261130)
     with ManagerProcess(plane) as process:
         spec = {"schedule": provider.reference(), "gracefulShutdownTimeout": "0s"}
-        plane.api.create_many(machine(f"m{n}", namespace, **spec) for namespace in names for n in range(EACH))
+        plane.api.create_many(machine(f"m{n}", namespace, **spec) for namespace in names for n in range(each))
         for namespace in names:
-            settled(plane.api, namespace, active[namespace])
+            settled(plane.api, namespace, each, active[namespace])
         kept = uids(plane.api, stays_on)
         pid, mark = process.pid, plane.audit_log.mark()
         tasks_before, descriptors_before = tasks(process), descriptors(process)
@@ -194,7 +199,7 @@ def test_servers_killed_again_and_again_under_churn_lose_nothing_and_leave_nothi
         churn.start()
         took: list[float] = []
         interrupted = 0
-        for _ in range(RESTARTS):
+        for _ in range(restarts):
             before = plane.audit_log.mark()
             took.append(restart(plane, rng))
             if len(took) == 2:
@@ -210,13 +215,13 @@ def test_servers_killed_again_and_again_under_churn_lose_nothing_and_leave_nothi
         waited = time.monotonic() - was_ready
         MEASURED.info("the server is ready after: %.1f s, read again after: %.1f s", was_ready - restarted, waited)
         churn.stop()
-        seconds = ", ".join(f"{each:.1f}" for each in took)
+        seconds = ", ".join(f"{one:.1f}" for one in took)
         MEASURED.info("restarts: %d, at work: %d, flips: %d, after: %s s", len(took), interrupted, churn.flips, seconds)
         assert interrupted
 
         ended = time.monotonic()
         for namespace in names:
-            settled(plane.api, namespace, churn.last.get(namespace, active[namespace]))
+            settled(plane.api, namespace, each, churn.last.get(namespace, active[namespace]))
         MEASURED.info("all settled after: %.1f s", time.monotonic() - ended)
         assert process.pid == pid
         assert process.exit_code is None
