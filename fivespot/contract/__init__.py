@@ -1,4 +1,4 @@
-"""The spot-schedule provider contract as pure code: reading a provider, and the verdict held while it gives none."""
+"""The spot-schedule provider contract as pure code: parsing a provider, and holding its last verdict."""
 
 from .hold import EffectiveVerdict, HeldVerdict, effective_verdict
 from .provider import clean, cut_provider, read_provider

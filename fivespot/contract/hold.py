@@ -1,4 +1,4 @@
-"""The hold rule: the last verdict of a schedule stands while the schedule gives none."""
+"""The hold rule: the last verdict of a schedule applies while the schedule gives none."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["EffectiveVerdict", "HeldVerdict", "effective_verdict"]
 class HeldVerdict:
     """The last verdict, as status records it.
 
-    :param active: the last resolved state; None when there never was one.
-    :param reference: the schedule it came from; None in a status that the existing 5-Spot wrote, which then belongs
-        to the current reference.
+    :param active: the last resolved state; None if there never was one.
+    :param reference: the schedule that it came from; None in a status written by 5-Spot, where the current one is
+        assumed.
     """
 
     active: bool | None = None
@@ -26,10 +26,10 @@ class HeldVerdict:
 class EffectiveVerdict:
     """The verdict to act on.
 
-    :param active: the schedule's verdict, or the held one, or False when there never was one.
+    :param active: the schedule's verdict, or the held one, or False if there never was one.
     :param known: whether the current reference ever gave a verdict.
     :param fresh: whether it is the schedule's current verdict and not a held one.
-    :param may_begin: whether new steps may be begun on the schedule's account; False while it cannot be read.
+    :param may_begin: whether new steps may be begun because of the schedule; False while it cannot be read.
     """
 
     active: bool
@@ -56,8 +56,8 @@ def effective_verdict(
     may_begin = not isinstance(resolution, Unreadable)
     active: bool | None = None
     if held is None or (held.active is None and held.reference is None):
-        # Only a lost status: one that names a reference which never gave a verdict must not be overruled by a Machine
-        # that was made for another.
+        # Only for a lost status: one with a reference that never gave a verdict must not be overruled by a Machine
+        # that was created for another.
         active = True if machine_made_for in ("", str(reference)) else None
     elif held.reference in (None, reference):
         active = held.active

@@ -1,7 +1,7 @@
-"""Reads the status of a provider object, whoever wrote it.
+"""Parses the status of a provider object.
 
-A provider is any tenant's object, so everything in it is hostile until shown otherwise: texts are cut and
-cleaned, wrong types are an unresolved provider, and nothing here raises.
+A provider is any tenant's object, so nothing in it is trusted: texts are truncated and cleaned, wrong types make the
+provider unresolved, and nothing here raises.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .resolution import PROVIDER_NOT_READY, STATUS_ACTIVE_MISSING, Display, Reso
 
 __all__ = ["MESSAGE_BYTES", "REASON_BYTES", "clean", "cut_provider", "read_provider"]
 
-# A reason and a message may be shown three times (in two conditions and in status.spotSchedule); together with the
-# time that stays under 1 KiB.
+# A reason and a message may appear three times (in two conditions and in status.spotSchedule); with the time that
+# stays under 1 KiB.
 REASON_BYTES: Final = 64
 MESSAGE_BYTES: Final = 256
 TIME_BYTES: Final = 40
@@ -58,8 +58,8 @@ _UNREADABLE: Final = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 def clean(text: str, limit: int) -> str:
-    """One line without control or unprintable characters, of at most ``limit`` UTF-8 bytes."""
-    # Cut first, so that the work does not depend on how much a provider wrote.
+    """Return the text as one line without control or unprintable characters, of at most ``limit`` UTF-8 bytes."""
+    # Truncated first, so that the work does not depend on the length of the text.
     visible = text[:limit]
     if not visible.isprintable():
         visible = "".join(c if c.isprintable() else " " for c in visible)
@@ -70,7 +70,7 @@ def clean(text: str, limit: int) -> str:
 def cut_provider(raw: bytes | msgspec.Raw) -> bytes:
     """Project a provider object to the contract's fields of ``status``, shortened and cleaned.
 
-    Never raises for what a provider may have written; a status that is no object is an empty one.
+    Never raises because of the content; a status that is not an object counts as empty.
     """
     found = _read(raw)
     status: dict[str, object] = {}
@@ -87,12 +87,12 @@ def cut_provider(raw: bytes | msgspec.Raw) -> bytes:
 
 
 def read_provider(raw: bytes, *, name: str, generation: int) -> Resolved | Unresolved:
-    """The verdict of a provider from its object, whole or as :func:`cut_provider` keeps it.
+    """Return the verdict of a provider from its object, whole or projected by :func:`cut_provider`.
 
-    ``status.active`` must be a boolean. A Ready condition, where there is one, must be True; anything else in its
-    place leaves the provider unresolved, which is not the same as inactive.
+    ``status.active`` must be a boolean. A Ready condition, where there is one, must be True; anything else leaves the
+    provider unresolved, which is not the same as inactive.
 
-    :param name: how messages call the provider.
+    :param name: the name of the provider in messages.
     :param generation: ``metadata.generation`` of the provider, for display.
     """
     status = _read(raw)
@@ -148,12 +148,12 @@ def _read_ready(found: _Found, conditions: msgspec.Raw) -> None:
 
 def _generation(raw: msgspec.Raw) -> int | None:
     value = _scalar(_integer, raw)
-    # What is shown must fit the int64 of our own status, or the status write would be refused.
+    # Must fit the int64 of our own status, or the status write would be refused.
     return value if value is not None and 0 <= value < 2**63 else None
 
 
 def _instant(raw: msgspec.Raw) -> str:
-    """A date-time as written, or "" for what is none: our own status takes nothing else."""
+    """Return a date-time unchanged, and "" for anything else, which our own status would not accept."""
     text = _scalar(_string, raw)
     if text is None or len(text) > TIME_BYTES:
         return ""

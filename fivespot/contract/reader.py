@@ -1,4 +1,4 @@
-"""Resolve a reference to a schedule, for whoever goes by its verdict: machines, and schedules that build on others.
+"""Resolves references to schedules, for machines and for schedules that build on others.
 
 Pure: kinds and objects come through protocols that the runtime's caches satisfy, and nothing here waits.
 """
@@ -43,7 +43,8 @@ UNRESOLVED_RETRY_JITTER: Final = 0.2
 """Seconds between two evaluations of a reference that is unresolved, and the share by which they vary (A8)."""
 
 UNREADABLE_PATIENCE: Final = 30.0
-"""Seconds for which a schedule must be unreadable before that is reported (A15): nothing is read yet after a start."""
+"""Seconds for which a schedule must be unreadable before that is reported (A15), as caches are empty after a start.
+"""
 
 KindInfo: TypeAlias = KindState | KindAbsent | KindUnknown
 
@@ -86,7 +87,8 @@ def resolve_schedule(
     lookup: Callable[[GroupKind], KindInfo],
     open_kind: Callable[[GroupKind, KindState], ScheduleKind],
 ) -> Resolution:
-    """The verdict of a schedule, or why there is none; causes are checked in the order of the contract (A7, A15).
+    """Return the verdict of a schedule, or the reason why there is none, checked in the order of the contract (A7,
+    A15).
 
     :param group: the API group of schedules.
     :param field: the field that holds the reference, for messages, such as ``spec.schedule``.

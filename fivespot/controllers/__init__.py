@@ -1,1 +1,1 @@
-"""The controllers of fivespot. Each meets the others only through the API server."""
+"""The controllers of fivespot. They interact only through the API server."""

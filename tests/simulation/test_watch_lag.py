@@ -33,7 +33,7 @@ async def test_a_foreign_object_that_was_met_before_its_watch_event_does_not_del
             await turn(system, "web", on=True)
             await asyncio.sleep(1)
             status = (await client.get(SCHEDULED_MACHINES, key)).decode()["status"]
-            assert (status["phase"], "is not ours" in status["message"]) == ("Error", True)
+            assert (status["phase"], "is not controlled by" in status["message"]) == ("Error", True)
             # The watch delivers it, then it is deleted, all before the next retry is due.
             touched = merge_patch({"metadata": {"annotations": {"example.com/touched": "yes"}}})
             await client.patch(family, key, touched)

@@ -173,7 +173,7 @@ def _in_the_way(j: Evaluated) -> Iterator[Remedy]:
         taken = [_MACHINES]
     for resource in taken:
         yield Remedy(
-            f"{resource} {name} has the name and is not ours; to look at it, before you delete it",
+            f"{resource} {name} has the name and belongs to somebody else; to look at it, before you delete it",
             f"kubectl -n {namespace} get {resource} {name} -o yaml",
         )
     if world.templates.usable is not Known.NO:

@@ -1,7 +1,7 @@
 """The ScheduledMachine controller: observe -> decide -> act -> report.
 
-Reading order: :mod:`.snapshot` (what is known), :mod:`.decide` (what follows), :mod:`.plan` (what is to be done),
-:mod:`.status` (what is said), :mod:`.reconciler` (one run), :mod:`.controller` (where runs come from).
+Reading order: :mod:`.snapshot` (the input of a decision), :mod:`.decide`, :mod:`.plan` (its outcome), :mod:`.status`,
+:mod:`.reconciler` (one run), :mod:`.controller` (the sources of runs).
 """
 
 from .controller import build

@@ -80,7 +80,7 @@ class StepRunner:
     async def act(
         self, s: Snapshot, obj: Object, plan: Plan, machines: Resource | None, templates: Mapping[Slot, Resource]
     ) -> StepResults:
-        """Carry out the steps in order, up to the first that is refused or fails. Nothing of that is raised."""
+        """Carry out the steps in order, up to the first that is refused or fails; neither is raised."""
         results = StepResults()
         for step in plan.steps:
             blocked = results.refused is not None or results.failure is not None
@@ -125,7 +125,7 @@ class StepRunner:
                 await remove_finalizer(self._client, self._scheduled_machines, obj, names.FINALIZER)
                 results.let_go = True
             case _:
-                raise StaleReadError(f"{obj.key}: Machines are no longer served as they were when this was decided")
+                raise StaleReadError(f"{obj.key}: Machines are no longer served at the version that was decided on")
 
     async def _create(
         self,
@@ -189,7 +189,7 @@ class StepRunner:
         except (ForbiddenError, InvalidError, BadRequestError, NotFoundError, NotServedError) as error:
             return _refusal(error, Reason.MACHINE_CREATION_FAILED, conceal(error, embedded).message)
         except ApiError as error:
-            # Without the first error as its cause, which would be told with it.
+            # Not chained to the first error, which would be logged with it.
             raise conceal(error, embedded) from None
         results.children[slot] = Child(slot, resource, created.head, ours=True)
         return None
@@ -210,7 +210,7 @@ class StepRunner:
         if ours:
             raise error
         remedy = "delete it, or create the ScheduledMachine under another name"
-        message = f"{resource.kind} {key} exists and is not ours: {remedy}"
+        message = f"{resource.kind} {key} exists and is not controlled by this ScheduledMachine: {remedy}"
         return RefusedStep(
             Reason.MACHINE_CREATION_FAILED, message, stalled=True, cause=f"{resource.qualified} is taken"
         )
@@ -248,8 +248,8 @@ class StepRunner:
     ) -> RefusedStep | None:
         """Delete one object; with a version only while it is as it was decided on.
 
-        A conflict means that it has changed, perhaps because another leader acted on it: what is wanted may have
-        changed as well.
+        A conflict means that it has changed, perhaps because another leader acted on it, and the decision may be
+        outdated.
         """
         try:
             left = await self._client.delete(
@@ -267,10 +267,10 @@ class StepRunner:
 
 
 async def _together(requests: Iterable[Coroutine[Any, Any, RefusedStep | None]]) -> RefusedStep | None:
-    """Wait for all, so that none is left under way, and raise the first error, if any.
+    """Wait for all, so that no request is left running, and raise the first error, if any.
 
-    Of several refusals the answer is the first in the order of the requests: told in turns, they would look like a
-    new trouble each time, and the wait before the next try would never grow.
+    Of several refusals, return the first in the order of the requests: reported by turns they would look like new
+    problems, and the back-off would never grow.
     """
     results = await asyncio.gather(*requests, return_exceptions=True)
     for result in results:
@@ -280,9 +280,9 @@ async def _together(requests: Iterable[Coroutine[Any, Any, RefusedStep | None]])
 
 
 def _refusal(error: ApiError, reason: str, message: str | None = None) -> RefusedStep:
-    """B4.1: what only a person can change is stalled; a quota or a namespace that ends may pass.
+    """B4.1: what only a person can change is stalled; an exceeded quota or a terminating namespace may pass.
 
-    :param message: what to say instead of the server's words.
+    :param message: replaces the server's message.
     """
     words = f"{error.request}: {error.message if message is None else message}"
     passing = isinstance(error, ForbiddenError) and (
@@ -298,7 +298,8 @@ def _taints_refused(words: str = "") -> RefusedStep:
 
 
 def _remedy(error: ApiError) -> str:
-    # A policy and a webhook may answer with any code; only their words tell them from the server's own validation.
+    # Policies and webhooks may answer with any code; only the message distinguishes them from the server's
+    # validation.
     if "denied request" in error.message or "denied the request" in error.message:
         return "ask whoever runs that admission rule"
     if isinstance(error, ForbiddenError):
@@ -308,7 +309,7 @@ def _remedy(error: ApiError) -> str:
             return "grant the right to the controller's ServiceAccount (see manifests/rbac)"
         return "ask whoever runs that admission rule"
     if isinstance(error, NotServedError):
-        return "install what serves that kind, or correct apiVersion and kind"
+        return "install the CustomResourceDefinition of that kind, or correct apiVersion and kind"
     if error.request.startswith(("delete", "patch")):
         return "see the admission rules and webhooks for that kind"
     return "correct the spec"

@@ -35,13 +35,13 @@ _canonical = msgspec.json.Encoder(order="deterministic")
 
 
 def template_hash(spec: Mapping[str, Any]) -> str:
-    """The first 16 hex digits of the SHA-256 of all that the children are made from, as canonical JSON."""
+    """Return the first 16 hex digits of the SHA-256 of everything that children are made from, as canonical JSON."""
     made_from = {field: spec[field] for field in _HASHED if spec.get(field) is not None}
     return hashlib.sha256(_canonical.encode(made_from)).hexdigest()[:16]
 
 
 def build_embedded(body: Mapping[str, Any], field: str) -> dict[str, Any]:
-    """The bootstrap or infrastructure object that ``spec.<field>`` of a ScheduledMachine describes.
+    """Return the bootstrap or infrastructure object that ``spec.<field>`` of a ScheduledMachine describes.
 
     It has no ownerReferences: Cluster API refuses to adopt an object that another controller owns.
     """
@@ -55,7 +55,7 @@ def build_embedded(body: Mapping[str, Any], field: str) -> dict[str, Any]:
 
 
 def build_machine(body: Mapping[str, Any], version: str) -> dict[str, Any]:
-    """The Cluster API Machine at ``version``, which alone decides the form of its references."""
+    """Return the Cluster API Machine at ``version``, which decides the form of its references."""
     spec = body["spec"]
     template = spec.get("machineTemplate") or {}
     metadata = _metadata(body, template)
@@ -94,10 +94,10 @@ def build_machine(body: Mapping[str, Any], version: str) -> dict[str, Any]:
 
 
 def drain_settings(seconds: int, version: str) -> tuple[dict[str, str], dict[str, Any]]:
-    """Annotations and spec fields of a Machine for a drain of at most ``seconds``.
+    """Return the annotations and spec fields of a Machine for a drain of at most ``seconds``.
 
-    Cluster API reads a timeout of 0 as "no limit", so "do not drain" is said by annotations and no timeout at all;
-    volumes are not waited for either, since pods that still run would hold theirs for ever.
+    Cluster API reads a timeout of 0 as "no limit", so "do not drain" is expressed by annotations and by no timeout at
+    all. Volumes are not waited for either, since pods that still run would hold theirs forever.
     """
     if seconds == 0:
         return {EXCLUDE_DRAIN: "", EXCLUDE_VOLUMES: ""}, {}
@@ -121,7 +121,7 @@ def _reference(body: Mapping[str, Any], embedded: Mapping[str, Any], version: st
 def _metadata(body: Mapping[str, Any], template: Mapping[str, Any] | None) -> dict[str, Any]:
     spec, own = body["spec"], body["metadata"]
     template = template or {}
-    # Ours are applied last, so that no template can take an object away from us.
+    # Our marks are applied last, so that no template can change the owner of an object.
     labels = dict(template.get("labels") or {})
     labels[names.LABEL_MACHINE] = own["name"]
     labels[names.LABEL_CLUSTER] = spec["clusterName"]

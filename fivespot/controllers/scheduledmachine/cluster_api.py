@@ -1,4 +1,4 @@
-"""Reads a Cluster API Machine, at either version, as far as it is mirrored or decided on."""
+"""Reads the fields of Machines and Clusters that are mirrored or decided on, at either version of Cluster API."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _CONDITIONS: Final = frozenset({"Ready", "Deleting", "OwnerRemediated", "HealthC
 
 
 class Known(Enum):
-    """Whether the caches can tell."""
+    """An answer from the caches, which may not have it yet."""
 
     YES = "yes"
     NO = "no"
@@ -139,8 +139,8 @@ def _keep(raw: bytes | msgspec.Raw) -> bytes:
 def _conditions(status: _Status) -> dict[str, _Condition]:
     """The conditions that matter, by type.
 
-    At v1beta1 Cluster API keeps the newer ones in a folder of their own. Where that is filled, they count: the older
-    Ready is already true before there is a Node.
+    At v1beta1 Cluster API keeps the newer ones under ``status.v1beta2``. They take precedence, because the older
+    Ready becomes true before there is a Node.
     """
     newer = (status.v1beta2.conditions if status.v1beta2 is not None else None) or []
     found = {c.type: c for c in status.conditions or () if c.type in _CONDITIONS and not (newer and c.type == "Ready")}
@@ -161,7 +161,7 @@ class ChildRef:
 
 @dataclass(frozen=True, slots=True)
 class MachineView:
-    """A Machine as ``decide`` sees it."""
+    """The fields of a Machine that ``decide`` uses."""
 
     head: Head
     api_version: str = ""
@@ -191,14 +191,14 @@ class MachineView:
 
     @property
     def excludes_drain(self) -> bool:
-        """Cluster API was told neither to drain the node nor to wait for its volumes."""
+        """Whether Cluster API neither drains the node nor waits for its volumes."""
         return EXCLUDE_DRAIN in self.head.annotations and EXCLUDE_VOLUMES in self.head.annotations
 
 
 def read_machine(obj: Object) -> MachineView:
     """Read a Machine from what :data:`MACHINE` keeps of it, or from a whole one.
 
-    :raises ProtocolError: it does not have the shape that Cluster API's schema promises.
+    :raises ProtocolError: it does not match Cluster API's schema.
     """
     try:
         machine = obj.decode_as(_machine_decoder)

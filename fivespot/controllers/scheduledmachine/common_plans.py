@@ -30,7 +30,7 @@ __all__ = [
 
 
 def waiting(s: Snapshot, verdict: EffectiveVerdict, want: Want, why: str) -> Plan:
-    """Nothing is done or said until a cache can tell; the key runs again when it can."""
+    """Do and report nothing until a cache has synced; the key is enqueued then."""
     return Plan(
         want,
         verdict,
@@ -47,7 +47,7 @@ def waiting(s: Snapshot, verdict: EffectiveVerdict, want: Want, why: str) -> Pla
 
 
 def ask(s: Snapshot, verdict: EffectiveVerdict, want: Want, question: Question) -> Plan:
-    """The decision needs the API server's own word first."""
+    """Ask the API server before anything is decided."""
     return Plan(
         want,
         verdict,
@@ -71,7 +71,7 @@ def error(
     stalled: bool,
     wake: float | None = None,
 ) -> Plan:
-    """Something is in the way. ``wake`` is the wait in seconds before the next look, None for the longest one."""
+    """Report an error. ``wake`` is the wait in seconds before the next run, None for the longest one."""
     seconds = s.timings.refusal_cap if wake is None else wake
     unfinished = s.machine is not None or bool(s.ours) or s.world.machine_known is Known.UNKNOWN
     return Plan(
@@ -91,7 +91,7 @@ def error(
 
 
 def invalid(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan | None:
-    """B1.17: the error of a ScheduledMachine that no machine could be made from; None when one can."""
+    """B1.17: return the error of a spec that no machine can be created from; None for a valid one."""
     if s.spec.bootstrap is not None and s.spec.infrastructure is not None and not s.spec.problems:
         return None
     problems = "; ".join(s.spec.problems[:3]) or "bootstrapSpec or infrastructureSpec names no kind"
@@ -99,7 +99,7 @@ def invalid(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan | None:
 
 
 def unreadable(s: Snapshot, plan: Plan) -> Plan:
-    """A15: the plan with no step begun on the account of a schedule that cannot be read, told once that has lasted."""
+    """A15: withhold the steps of a plan that rests on an unreadable schedule, and report that once it has lasted."""
     return replace(
         plan,
         reason=Reason.AWAITING_SCHEDULE,
@@ -111,13 +111,13 @@ def unreadable(s: Snapshot, plan: Plan) -> Plan:
 
 
 def unprepared(s: Snapshot) -> Refusal | None:
-    """The refusal of an optional step that is not due for another try."""
+    """Return the refusal of an optional step whose next try is not due."""
     refusal = s.refusal
     return refusal if refusal is not None and refusal.optional and s.monotonic < refusal.due else None
 
 
 def undecided(s: Snapshot, verdict: EffectiveVerdict, want: Want, message: str, *, stalled: bool = False) -> Plan:
-    """Nothing can be concluded of the machine, and that has to be said; status keeps what it says of it."""
+    """Report that nothing can be concluded about the machine; status keeps its last known state."""
     before = {phase.value: phase for phase in Phase}.get(s.stored.phase)
     if stalled:
         phase = Phase.ERROR
@@ -143,14 +143,14 @@ def undecided(s: Snapshot, verdict: EffectiveVerdict, want: Want, message: str, 
 
 
 def child_in(s: Snapshot, slot: Slot) -> Child | None:
-    """Our object in one of the two slots; of several, one that only status can remind us of."""
+    """Return our object in one of the two slots; of several, one that only status refers to."""
     templates = {t.group_kind for t in (s.spec.bootstrap, s.spec.infrastructure) if t is not None}
     candidates = [child for child in s.ours if child.slot is slot]
     return min(candidates, key=lambda child: child.group_kind in templates, default=None)
 
 
 def known_refusal(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan | None:
-    """The error of a refused step that is not due for another try."""
+    """Return the error of a refused step whose next try is not due."""
     refusal = s.refusal
     if refusal is None or refusal.optional or s.monotonic >= refusal.due:
         return None
@@ -166,9 +166,9 @@ def known_refusal(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan | 
 
 
 def search_needed(s: Snapshot) -> bool:
-    """B2.3: whether only a list by label over every kind can tell what is left of ours.
+    """B2.3: whether leftovers can only be found by a list by label over every kind.
 
-    So it is when status was lost, or was written by the existing 5-Spot, and names no children.
+    So it is when status was lost, or was written by 5-Spot and names no children.
     """
     stored = s.stored
     if s.fresh or s.answers.searched or stored.bootstrap is not None or stored.infrastructure is not None:
@@ -177,10 +177,11 @@ def search_needed(s: Snapshot) -> bool:
 
 
 def is_our_status(stored: StoredStatus) -> bool:
-    """Whether the status is one that this controller wrote, so that what it does not name does not exist.
+    """Whether this controller wrote the status, so that children which it does not name do not exist.
 
-    An error proves nothing: it may have been written before anything could be searched. Nor does a status of a run that
-    could not come to a conclusion.
+    A status with
+    an error proves nothing, because it may have been written before anything could be searched; nor does one of a run
+    without a conclusion.
     """
     ready = find_condition(stored.raw.get("conditions"), ConditionType.READY) or {}
     if ready.get("reason") == Reason.RECONCILE_FAILED:

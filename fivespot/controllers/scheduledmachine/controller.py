@@ -19,7 +19,7 @@ __all__ = ["build"]
 def build(
     context: ManagerContext, timings: Timings | None = None, settings: MachineSettings | None = None
 ) -> Controller:
-    """The controller of ScheduledMachines."""
+    """Return the controller of ScheduledMachines."""
     settings = settings or MachineSettings()
 
     def enqueue(key: Key, after: float = 0.0) -> None:
@@ -31,7 +31,7 @@ def build(
     inputs = MachineInformers(context.cache, settings.capi_version, enqueue)
     metrics = MachineMetrics(context.metrics, phases)
     reconciler = MachineReconciler(context, inputs, metrics, timings or Timings(), settings, enqueue)
-    # After a takeover, machines are judged once the providers of this process have looked (contract B5.6).
+    # After a takeover, machines are judged once the providers of this process have made a pass (contract B5.6).
     controller = context.controller(
         CONTROLLER, reconciler, workers=16, backoff=RETRIES, priority=reconciler.priority, order=1
     )

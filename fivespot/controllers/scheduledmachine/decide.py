@@ -1,7 +1,8 @@
 """Decides what is to be done for one ScheduledMachine. Pure: a snapshot goes in, a plan comes out.
 
-The phase is a report, not a program counter: it follows from what is wanted and what exists, so every phase recovers
-once its cause is gone. The row ids in comments are those of the contract.
+The phase is never
+an input: it follows from what is wanted and what exists, so every phase recovers once its cause is gone. Ids such as
+B1.10 in comments are those of the contract.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = ["decide", "wanted"]
 
 
 def decide(s: Snapshot) -> Plan:
-    """The plan for one ScheduledMachine at the instant of its snapshot."""
+    """Return the plan for one ScheduledMachine at the instant of its snapshot."""
     s = _with_brake_in_reach(s)
     verdict, want = wanted(s)
     plan = (decide_down if want.down or s.head.deleting else decide_up)(s, verdict, want)
@@ -36,13 +37,13 @@ def decide(s: Snapshot) -> Plan:
 
 
 def wanted(s: Snapshot) -> tuple[EffectiveVerdict, Want]:
-    """The verdict that counts, and what is wanted after precedence."""
+    """Return the effective verdict, and what is wanted after precedence."""
     verdict = _effective(s)
     return verdict, _want(s, verdict)
 
 
 def _with_brake_in_reach(s: Snapshot) -> Snapshot:
-    """B7: a brake that was put on in the future (the wall clock was set back) counts from now; status then says so."""
+    """B7: count a replacement delay that begins in the future (the wall clock was set back) from now."""
     replaced = s.stored.replaced
     if replaced.last is None or replaced.last <= s.now + timedelta(seconds=1):
         return s
@@ -68,7 +69,7 @@ def _want(s: Snapshot, verdict: EffectiveVerdict) -> Want:
 
 
 def _hold_when_unreadable(s: Snapshot, plan: Plan) -> Plan:
-    """A15: status tells what cannot be read only once that has lasted, so that a restart writes nothing."""
+    """A15: report an unreadable schedule only once that has lasted, so that a restart writes nothing."""
     if not isinstance(s.world.resolution, Unreadable) or s.head.deleting:
         return plan
     lasting = s.unreadable_for >= s.timings.unreadable_limit
@@ -86,7 +87,7 @@ def _hold_when_unreadable(s: Snapshot, plan: Plan) -> Plan:
 
 
 def _respect_pause(s: Snapshot, plan: Plan) -> Plan:
-    """B6.2: while paused nothing of ours is created, changed or deleted; killSwitch alone acts."""
+    """B6.2: while paused, create, change and delete nothing; only killSwitch acts."""
     if plan.want is Want.KILLED:
         return _killed_while_paused(s, plan) if s.paused else plan
     if not s.paused:

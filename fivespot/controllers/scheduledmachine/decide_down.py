@@ -22,12 +22,12 @@ __all__ = ["DRAIN_AGAIN", "FINALIZER_TIMEOUT", "decide_down", "overdue", "refere
 FINALIZER_TIMEOUT = "FinalizerCleanupTimeout"
 
 _ORPHAN = "orphan"
-"""The garbage collector's finalizer: whoever deleted the object wants its dependents left (``--cascade=orphan``)."""
+"""The garbage collector's finalizer for deletion with ``--cascade=orphan``, which keeps the dependents."""
 
 _NO_DRAIN: Final = ((EXCLUDE_DRAIN, ""), (EXCLUDE_VOLUMES, ""))
 _NO_DRAIN_BY_KILL: Final = (*_NO_DRAIN, (names.ANNOTATION_DRAIN_EXCLUDED_BY, "killSwitch"))
 DRAIN_AGAIN: Final = ((EXCLUDE_DRAIN, None), (EXCLUDE_VOLUMES, None), (names.ANNOTATION_DRAIN_EXCLUDED_BY, None))
-"""Annotations that undo what the kill switch set, once it is off and the machine lives on."""
+"""Annotations that undo those of the kill switch, for a machine that outlives it."""
 _SETTLED = {
     Want.KILLED: (Phase.TERMINATED, "the kill switch is on; clear it to let the schedule decide again"),
     Want.CLUSTER_DELETING: (Phase.INACTIVE, "the Cluster is being deleted"),
@@ -37,7 +37,7 @@ _SETTLED = {
 
 
 def decide_down(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
-    """The plan for a machine that should not exist, or whose ScheduledMachine is being deleted."""
+    """Return the plan for a machine that should not exist, or whose ScheduledMachine is being deleted."""
     plan = _take_away(s, verdict, want)
     if not s.head.deleting or any(isinstance(step, DropFinalizer) for step in plan.steps):
         return plan
@@ -46,9 +46,9 @@ def decide_down(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
 
 def _take_away(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
     if s.head.deleting and _ORPHAN in s.head.finalizers:
-        # Decided at the first sight of the deletion: later, the collector has taken our name off the Machine, or is
-        # about to, and a cache cannot tell which.
-        return replace(_settled(s, verdict, want), message="deleted with its machine to be left as it is")
+        # Decided when the deletion is first seen: later the collector has removed the owner reference from the
+        # Machine, or is about to, and a cache cannot tell which.
+        return replace(_settled(s, verdict, want), message="deleted with --cascade=orphan; the machine stays")
     capi = s.world.capi
     if capi.installed is Known.NO:
         # B3.4: without Cluster API there can be no children.
@@ -76,16 +76,16 @@ def _without_grace(s: Snapshot, want: Want) -> bool:
 
 
 def _must_not_begin(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> bool:
-    """A15: a shutdown that has begun goes on, but none is begun for a schedule that cannot be read."""
+    """A15: a shutdown that has begun goes on, but an unreadable schedule begins none."""
     on_its_account = want is Want.INACTIVE and not s.head.deleting
     return on_its_account and not verdict.may_begin and s.stored.shutdown_requested is None
 
 
 def _not_read_yet(s: Snapshot, want: Want) -> bool:
-    """A15, B5.3: whether the schedule may be readable in a moment, as after a start.
+    """A15, B5.3: whether the schedule may become readable in a moment, as after a start.
 
-    What was held for the time of a restart may be long over, and a Machine that is deleted on its account is one that
-    is wanted.
+    A verdict from before a
+    restart may be outdated, and the Machine may be wanted again.
     """
     resolution = s.world.resolution
     soon = isinstance(resolution, Unreadable) and s.unreadable_for < s.timings.unreadable_limit
@@ -93,7 +93,7 @@ def _not_read_yet(s: Snapshot, want: Want) -> bool:
 
 
 def _grace(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
-    """B1.9, B1.20, B1.21: grace counts from when down was first wanted."""
+    """B1.9, B1.20, B1.21: grace counts from the first decision to shut down."""
     if _must_not_begin(s, verdict, want):
         return replace(unreadable(s, _base(s, verdict, want, machine)), phase=Phase.ACTIVE)
     begun = s.shutdown_begun or whole_second(s.now)
@@ -101,7 +101,7 @@ def _grace(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineV
     never_resolved = want is Want.INACTIVE and not verdict.known
     due = begun + s.spec.grace
     if never_resolved:
-        # B1.22: a start of grace from another cause does not shorten the time since the reference was changed.
+        # B1.22: grace that began for another cause does not shorten the time since the reference was changed.
         due = max(due, (reference_changed(s) or begun) + timedelta(seconds=s.timings.reference_grace))
     if due <= begun or due <= s.now:
         if _not_read_yet(s, want):
@@ -132,7 +132,7 @@ def reference_changed(s: Snapshot) -> datetime | None:
 
 
 def _disowned(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan | None:
-    """A Machine that we made and that lives on without our owner reference; nothing of it is deleted."""
+    """Report a Machine that we created and that has lost our owner reference; nothing of it is deleted."""
     machine = s.disowned
     if machine is None or s.head.deleting:
         return None
@@ -144,7 +144,7 @@ def _disowned(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan | None
 
 
 def _rate_limited(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView, begun: datetime) -> Plan:
-    """B8.3: the kill switch and deletions that people ask for do not come here."""
+    """B8.3: the limit applies neither to the kill switch nor to deletions by people."""
     turn = _expected_turn(s)
     message = (
         f"the deletion is expected to begin at {turn:%Y-%m-%dT%H:%M:%SZ}: the manager limits deletions per minute "
@@ -170,14 +170,14 @@ def _expected_turn(s: Snapshot) -> datetime:
 def _unresolved_event(s: Snapshot, machine: MachineView, due: datetime) -> EventNote:
     message = (
         f"spec.schedule now names {s.spec.schedule}, which has never resolved, so nothing wants the machine: "
-        f"it goes at {due:%Y-%m-%dT%H:%M:%SZ} unless that schedule appears"
+        f"it is deleted at {due:%Y-%m-%dT%H:%M:%SZ} unless that schedule appears"
     )
     token = f"{machine.head.uid}/{s.spec.schedule}"
     return EventNote(reason=Reason.SCHEDULE_REFERENCE_UNRESOLVED, message=message, warning=True, once=token)
 
 
 def _delete(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView, begun: datetime) -> Plan:
-    # B1.10: the Machine alone; deleting the others with it would switch Cluster API's drain off.
+    # B1.10: only the Machine; deleting the others with it would prevent Cluster API's drain.
     steps: list[Step] = []
     patch = _before_delete(s, want, machine)
     if patch is not None:
@@ -198,12 +198,12 @@ def _before_delete(s: Snapshot, want: Want, machine: MachineView) -> PatchMachin
         # B2.6
         return None if machine.excludes_drain else PatchMachine(machine, annotations=_NO_DRAIN_BY_KILL, optional=True)
     if names.ANNOTATION_DRAIN_EXCLUDED_BY in machine.head.annotations:
-        # A drain that was called off is not taken up again half way.
+        # A drain that was excluded is not resumed half way.
         return None if machine.deleting else PatchMachine(machine, annotations=DRAIN_AGAIN, optional=True)
     taken_over = names.ANNOTATION_TEMPLATE_HASH not in machine.head.annotations
     if not taken_over or machine.excludes_drain:
         return None
-    # B2.5: a Machine that the existing 5-Spot made says nothing about draining.
+    # B2.5: a Machine that 5-Spot created has no drain settings.
     if not s.spec.drains:
         return PatchMachine(machine, annotations=_NO_DRAIN, optional=True)
     if machine.has_drain_timeout:
@@ -212,7 +212,7 @@ def _before_delete(s: Snapshot, want: Want, machine: MachineView) -> PatchMachin
 
 
 def _draining(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
-    # What could not be set before the deletion is set now: Cluster API reads it anew at each look at the drain.
+    # What could not be set before the deletion is set now: Cluster API rereads it at each step of the drain.
     patch = _before_delete(s, want, machine)
     steps: tuple[Step, ...] = (patch,) if patch is not None else ()
     return replace(
@@ -271,7 +271,7 @@ def _settled(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
         refused = invalid(s, verdict, want)
         if refused is not None:
             return refused
-    phase, message = _SETTLED.get(want, (Phase.SHUTTING_DOWN, "everything is gone"))
+    phase, message = _SETTLED.get(want, (Phase.SHUTTING_DOWN, "all objects of the machine are gone"))
     if want is Want.INACTIVE and not verdict.known:
         message = _without_verdict(s)
     return Plan(
@@ -290,7 +290,7 @@ def _settled(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
 def _without_verdict(s: Snapshot) -> str:
     resolution = s.world.resolution
     if isinstance(resolution, Unresolved):
-        return f"down, because the schedule has never given a verdict: {resolution.message}"
+        return f"not created, because the schedule has never given a verdict: {resolution.message}"
     return f"down, because {s.spec.schedule} has never given a verdict"
 
 
@@ -310,7 +310,7 @@ def _base(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineVi
 
 
 def overdue(s: Snapshot, plan: Plan) -> Plan:
-    """B3.3: a deletion that lasts too long is said once, and forced only when the administrator asked for it."""
+    """B3.3: report an overdue deletion once, and force it only when the administrator asked for that."""
     begun = read_instant(s.head.deletion_timestamp) or s.now
     limit = timedelta(seconds=s.timings.deletion_limit) + 2 * s.spec.drain_timeout
     due = begun + limit
@@ -323,5 +323,5 @@ def overdue(s: Snapshot, plan: Plan) -> Plan:
     plan = replace(plan, events=(*plan.events, event), overdue=True)
     if not s.force_finalizer or any(isinstance(step, DropFinalizer) for step in plan.steps):
         return plan
-    # Whatever the plan waits for, asks or tries first: this is the way out of it.
+    # Removing the finalizer must not depend on any step or answer of the plan.
     return replace(plan, ask=None, steps=(*plan.steps, DropFinalizer(forced=True)))

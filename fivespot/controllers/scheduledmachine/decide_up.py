@@ -19,13 +19,13 @@ from .stored_status import ReplacementCount
 
 __all__ = ["decide_up"]
 
-# One text for a Machine that was just created and one that was found, so that the run after a creation says the same
-# and writes nothing.
+# The same message for a Machine that was just created and one that was found, so that the run after a creation writes
+# nothing.
 _WAITING_FOR_NODE = "waiting for the machine's node to be ready"
 
 
 def decide_up(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
-    """The plan for a machine that should exist."""
+    """Return the plan for a machine that should exist."""
     capi = s.world.capi
     if capi.installed is Known.UNKNOWN:
         return waiting(s, verdict, want, capi.why)
@@ -49,8 +49,8 @@ def decide_up(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
             )
         missing = _missing(s, machine)
         if missing and verdict.may_begin:
-            # Two caches are never of one instant: the Machine may have come up long before what it came from went,
-            # which the version that the deletion carries tells apart.
+            # Caches are not of one instant: the Machine may have been provisioned long before the object was deleted.
+            # The version that the deletion carries tells the two apart.
             message = f"{missing} was deleted before the machine was provisioned; the Machine is deleted and replaced"
             return _replace(s, verdict, machine, Reason.MACHINE_DELETING, message, "Lost")
         return _active(s, verdict, want, machine)
@@ -64,10 +64,10 @@ def decide_up(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
 
 
 def _deleting(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
-    # B1.3: whoever deletes it, the name is free only once it is gone.
+    # B1.3: the name is free only once the Machine is gone, whoever deleted it.
     requested = s.stored.shutdown_requested
     if requested is None and machine.head.uid == s.cancelled_uid:
-        # B5.5: the deletion was sent on our own account, before the shutdown was cancelled.
+        # B5.5: this controller sent the deletion before the shutdown was cancelled.
         requested = whole_second(s.now)
     own_shutdown = requested is not None
     replaced, counted = (s.stored.replaced, False) if own_shutdown else _count(s, machine.head.uid)
@@ -87,16 +87,15 @@ def _deleting(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: Machi
 
 
 def _missing(s: Snapshot, machine: MachineView) -> str:
-    """Name the object that the Machine cannot start without and that nobody will recreate; "" if none is missing.
-
-    B1.6. Where the name is used again at once, Cluster API may take the new objects for those of the Machine before,
-    as long as it has not seen that one go: it adopts them for it, and they are deleted with it.
+    """B1.6: name the object that the Machine cannot start without and that nobody will recreate; "" if none is
+    missing. When a name is reused at once, Cluster API may adopt the new objects for the previous Machine as long as
+    it has not seen that one go, and they are deleted with it.
     """
     template_of = {machine.bootstrap: s.spec.bootstrap, machine.infrastructure: s.spec.infrastructure}
     needed = {"": template_of, "Pending": template_of, "Provisioning": {machine.infrastructure: s.spec.infrastructure}}
     if machine.provider_id or machine.node or s.world.children_known is not Known.YES:
         return ""
-    # That its kind is not served says nothing about an object.
+    # While its kind is not served, nothing is known about an object.
     if s.world.templates.usable is not Known.YES:
         return ""
     present = {child.group_kind for child in s.world.children}
@@ -115,7 +114,7 @@ def _replace(
     message: str,
     replacement: str,
 ) -> Plan:
-    """Delete the Machine; the next one comes under the brake (B7)."""
+    """Delete the Machine; the creation of the next one may be delayed (B7)."""
     want = Want.ACTIVE
     refused = known_refusal(s, verdict, want)
     if refused is not None:
@@ -139,19 +138,19 @@ def _replace(
 def _active(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineView) -> Plan:
     replaced, wake = s.stored.replaced, None
     if replaced.count and machine.ready:
-        # B7.1: only lasting readiness takes the brake off.
+        # B7.1: only lasting readiness resets the replacement delay.
         since = max(filter(None, (machine.ready_since, replaced.last)), default=s.now)
         calm = min(since, s.now) + timedelta(seconds=s.timings.replacement_reset)
         replaced, wake = (ReplacementCount(), None) if s.now >= calm else (replaced, calm)
     steps: tuple[PatchMachine, ...] = ()
     if machine.head.labels.get(names.LABEL_MACHINE) != s.head.name:
-        # B2.2: a lost label is put back.
+        # B2.2: a lost label is restored.
         refused = known_refusal(s, verdict, want)
         if refused is not None:
             return refused
         steps = (PatchMachine(machine, labels=((names.LABEL_MACHINE, s.head.name),)),)
     if names.ANNOTATION_DRAIN_EXCLUDED_BY in machine.head.annotations and unprepared(s) is None:
-        # The kill switch was cleared before the machine was deleted: it is drained again when its time comes.
+        # The kill switch was cleared before the machine was deleted, so the drain is allowed again.
         steps = (*steps, PatchMachine(machine, annotations=DRAIN_AGAIN, optional=True))
     if machine.ready:
         reason, message = Reason.MACHINE_READY, "the machine is up and its node is ready"
@@ -189,7 +188,7 @@ def _absent(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
 
 
 def _lost(s: Snapshot) -> tuple[ReplacementCount, tuple[EventNote, ...]] | None:
-    """B1.6: the brake as it is after a loss was noted; None when the API server must be asked first."""
+    """B1.6: return the replacement count after the loss; None when the API server must be asked first."""
     uid = s.stored.machine_uid
     own_shutdown = s.stored.shutdown_requested is not None or uid == s.cancelled_uid
     if not uid or own_shutdown or s.stored.replaced.uid == uid:
@@ -211,7 +210,7 @@ def _create(s: Snapshot, verdict: EffectiveVerdict, want: Want, replaced: Replac
         return ask(s, verdict, want, Question.LEFTOVERS)
     ready, unusable = _leftovers(s)
     base = _pending(s, verdict, want)
-    # B1.21: our own shutdown lasts until its leftovers are gone.
+    # B1.21: a shutdown lasts until its leftovers are gone.
     if unusable or ready:
         base = replace(base, shutdown_requested=s.stored.shutdown_requested)
     if unusable:
@@ -228,7 +227,7 @@ def _create(s: Snapshot, verdict: EffectiveVerdict, want: Want, replaced: Replac
         return replace(
             base,
             reason=Reason.WAITING_FOR_DELETION,
-            message=f"waiting until what is left of an earlier machine is gone: {listed}",
+            message=f"waiting for the deletion of what an earlier machine left behind: {listed}",
             steps=(DeleteChildren(begun),) if begun else (),
         )
     if world.cluster.exists is Known.UNKNOWN:
@@ -243,19 +242,20 @@ def _create(s: Snapshot, verdict: EffectiveVerdict, want: Want, replaced: Replac
     foreign = [child for child in world.children if not child.ours and child.group_kind in kinds]
     if foreign:
         listed = ", ".join(str(child) for child in foreign)
-        message = f"{listed} exists and is not ours: delete it, or create the ScheduledMachine under another name"
+        remedy = "delete it, or create the ScheduledMachine under another name"
+        message = f"{listed} exists and is not controlled by this ScheduledMachine: {remedy}"
         return error(s, verdict, want, Reason.MACHINE_CREATION_FAILED, message, stalled=True)
     if world.templates.usable is Known.NO:
         return error(s, verdict, want, Reason.MACHINE_CREATION_FAILED, world.templates.why, stalled=True)  # B2.4
     if not verdict.may_begin:
         return unreadable(s, base)
-    # Before the brake: B2.7 refuses and brakes at once, and the remedy is what a person needs to read.
+    # Checked before the delay: B2.7 refuses and delays at once, and the remedy is what a person needs to read.
     refused = known_refusal(s, verdict, want)
     if refused is not None:
         return refused
     braked = _brake(s, replaced)
     if braked is not None:
-        message = f"replacement {replaced.count} is created at {braked:%Y-%m-%dT%H:%M:%SZ}; each loss doubles the wait"
+        message = f"replacement {replaced.count} is created at {braked:%Y-%m-%dT%H:%M:%SZ}; each loss doubles the delay"
         return replace(base, reason="ReplacementDelayed", message=message, wake=braked)
     missing = tuple(slot for slot in Slot if slot not in {child.slot for child in ready})
     return replace(
@@ -282,7 +282,7 @@ def _pending(s: Snapshot, verdict: EffectiveVerdict, want: Want) -> Plan:
 
 
 def _leftovers(s: Snapshot) -> tuple[tuple[Child, ...], tuple[Child, ...]]:
-    """Ours without a Machine: those that a new Machine can use (B1.4), and the others."""
+    """Return our objects without a Machine: those that a new Machine can use (B1.4), and the others."""
     templates = {Slot.BOOTSTRAP: s.spec.bootstrap, Slot.INFRASTRUCTURE: s.spec.infrastructure}
     ready: list[Child] = []
     unusable: list[Child] = []

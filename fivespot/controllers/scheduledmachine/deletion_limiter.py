@@ -13,13 +13,13 @@ __all__ = ["DeletionLimiter"]
 
 _MINUTE = 60.0
 _PATIENCE = 5.0
-"""Seconds after its turn at which a machine that did not take it lets others of its namespace go first."""
+"""Seconds after which a machine that did not take its turn lets others of its namespace go first."""
 _NOTICEABLE = 1.0
 
 
 @dataclass(slots=True)
 class _Line:
-    """The machines of one namespace that wait, in order."""
+    """The waiting machines of one namespace, in order."""
 
     places: dict[Key, int] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
@@ -43,12 +43,11 @@ class _Line:
 
 
 class DeletionLimiter:
-    """Gives turns to machines that are to be deleted: at most so many in any 60 seconds, namespaces in rotation.
-
-    A turn that is not used is given back, and whoever moves up is told. Times are the loop's monotonic seconds.
+    """Limits how many deletions begin in any 60 seconds, and lets namespaces take turns. An unused turn is given
+    back, and the next machine is woken. Times are the loop's monotonic seconds.
 
     :param per_minute: deletions that may begin within any 60 seconds; None for no limit.
-    :param wake: called with a machine whose turn comes earlier than it was told, and the seconds until then.
+    :param wake: called with a machine whose turn comes earlier than announced, and the seconds until then.
     """
 
     def __init__(self, per_minute: int | None, wake: Callable[[Key, float], None]) -> None:
@@ -64,17 +63,14 @@ class DeletionLimiter:
         return len(self._told) + len(self._granted)
 
     def begin_term(self, begun: Iterable[float]) -> None:
-        """Start over, perhaps after another process.
-
-        :param begun: when deletions began of which there are traces, whoever sent them.
-        """
+        """Start over at the beginning of a term. :param begun: the times of known deletions, by whichever process."""
         self._lines.clear()
         self._told.clear()
         self._granted.clear()
         self._begun = deque(sorted(begun)[-self._per_minute :] if self._per_minute is not None else ())
 
     def wait(self, key: Key, now: float) -> float:
-        """Seconds until the deletion of this machine may be expected to begin; 0: now, and the turn is taken."""
+        """Return the seconds until the deletion of this machine is expected to begin; 0 takes the turn."""
         if self._per_minute is None or key in self._granted:
             return 0.0
         self._expire(now)
@@ -86,7 +82,7 @@ class DeletionLimiter:
         if turn <= now:
             self._leave(key)
             self._granted.add(key)
-            # The next turn is another namespace's.
+            # The next turn belongs to another namespace.
             if key.namespace in self._lines:
                 self._lines[key.namespace] = self._lines.pop(key.namespace)
             return 0.0
@@ -94,13 +90,13 @@ class DeletionLimiter:
         return turn - now
 
     def used(self, key: Key, now: float) -> None:
-        """The deletion has begun, or may have."""
+        """Note that the deletion has begun, or may have."""
         if key in self._granted:
             self._granted.discard(key)
             self._begun.append(now)
 
     def release(self, key: Key, now: float) -> None:
-        """The deletion has not begun and is not wanted, or was refused: the turn goes to the next."""
+        """Give the turn to the next machine: the deletion was refused, or is not wanted any more."""
         waited = key in self._told
         if waited:
             self._leave(key)
@@ -161,7 +157,7 @@ class DeletionLimiter:
                 self._wake(key, turn - now)
 
     def _first(self, count: int) -> Iterator[Key]:
-        """The first that will have a turn, in order."""
+        """Yield the first machines that will have a turn, in order."""
         lines, index = list(self._lines.values()), 0
         while count > 0 and (lines := [line for line in lines if len(line.order) > index]):
             for line in lines[:count]:

@@ -1,4 +1,4 @@
-"""One evaluation of a ScheduledMachine: observe, decide, and ask the API server what the caches cannot tell.
+"""One evaluation of a ScheduledMachine: observe, decide, and ask the API server for what the caches do not have.
 
 The controller and ``fivespot why`` both run it; they differ in their inputs alone.
 """
@@ -24,14 +24,14 @@ from .stored_status import StoredStatus
 __all__ = ["MachineEvaluation", "evaluate", "look"]
 
 ROUNDS: Final = 12
-"""Looks at the world before it counts as one that does not hold still: definitions, the Machine, what it names."""
+"""Attempts at a stable snapshot before the run is given up: definitions, the Machine, and the kinds that it names."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineEvaluation:
     """The decision for the state of the cluster at one instant.
 
-    :param unanswered: why a question of the plan has no answer; None when it has none, or they are all answered.
+    :param unanswered: the reason why a question of the plan has no answer; None if none is open.
     """
 
     snapshot: Snapshot
@@ -40,7 +40,7 @@ class MachineEvaluation:
 
 
 def look(inputs: Inputs, head: Head, spec: SpecView, stored: StoredStatus, capi_version: str | None) -> World:
-    """The world around one ScheduledMachine, after everything that it names is being read.
+    """Return the world around one ScheduledMachine, once everything that it names is being read.
 
     :param capi_version: the Machine version that the administrator asked for, if any.
     """
@@ -58,11 +58,11 @@ async def evaluate(
     answers: Answers,
     judge: Callable[[Snapshot], Plan] = decide,
 ) -> MachineEvaluation:
-    """Observe and decide until the plan asks nothing more, or a question cannot be answered.
+    """Observe and decide until the plan has no open question, or one that cannot be answered.
 
-    :param observed: takes a snapshot of the present world.
-    :param answers: what live requests of this run have told before.
-    :param judge: decides; with what the caller's own memory adds to it.
+    :param observed: takes a snapshot of the current world.
+    :param answers: the answers to live requests of this run so far.
+    :param judge: decides, with what the caller remembers between runs.
     """
     for _ in range(ROUNDS):
         snapshot = with_answers(observed(), answers)
@@ -77,11 +77,11 @@ async def evaluate(
             answers = answer
         elif not await inputs.complete():
             return MachineEvaluation(snapshot, plan, answer)
-    return MachineEvaluation(snapshot, plan, Unanswered("the world kept changing"))
+    return MachineEvaluation(snapshot, plan, Unanswered("the objects kept changing while they were read"))
 
 
 def with_answers(s: Snapshot, answers: Answers) -> Snapshot:
-    """The snapshot with what live requests told."""
+    """Return the snapshot with the answers to live requests."""
     seen = {(child.group_kind, child.head.uid) for child in s.world.children}
     more = tuple(child for child in answers.found if (child.group_kind, child.head.uid) not in seen)
     world = replace(s.world, children=s.world.children + more) if more else s.world

@@ -52,7 +52,7 @@ class MachineInformers:
     first ScheduledMachine that names it until the last one that does is gone.
 
     :param capi_version: the Machine version that the administrator asked for, if any.
-    :param enqueue: has a ScheduledMachine run.
+    :param enqueue: enqueues a ScheduledMachine.
     """
 
     def __init__(self, cache: Cache, capi_version: str | None, enqueue: Callable[[Key], None]) -> None:
@@ -68,7 +68,8 @@ class MachineInformers:
         self._clusters: Informer | None = None
         self._schedules = DynamicInformers(cache, SCHEDULE_PROJECTION, self._schedule_changed, self._kind_changed)
         self._children = DynamicInformers(cache, CHILDREN, self._child_changed, self._kind_changed)
-        # What was known of the kinds that decisions rest on; each entry goes with the last machine that names it.
+        # The facts of the kinds that decisions rest on; each entry is removed with the last machine that names the
+        # kind.
         self._required: dict[GroupKind, KindInfo] = {}
 
     # What an evaluation reads --------------------------------------------------------------------------------------
@@ -105,7 +106,9 @@ class MachineInformers:
                 self._children.open(named.group_kind, state, named.version)
 
     async def complete(self) -> bool:
-        """Informers fill by themselves; whoever waits for one is enqueued when it is synced."""
+        """Return False: informers fill by themselves, and the machines that wait for one are enqueued when it has
+        synced.
+        """
         return False
 
     def __len__(self) -> int:
@@ -115,7 +118,7 @@ class MachineInformers:
     # Where changes come from ---------------------------------------------------------------------------------------
 
     def add_sources(self, controller: Controller) -> None:
-        """Have a controller run the machines that a change concerns."""
+        """Add the watches that enqueue the machines which a change concerns."""
         controller.watches(self.scheduled_machines, predicate=own_spec_changed)
         self.scheduled_machines.subscribe(self._close_unnamed)
         controller.watches_kind(
@@ -124,7 +127,7 @@ class MachineInformers:
             self._open_machines,
             self._by_name,
             predicate=kept_part_changed,
-            # B2.1: what is written at one version is read at the same one, also when Cluster API is upgraded meanwhile.
+            # B2.1: Machines are read at the version at which they are written, also when Cluster API is upgraded.
             version=partial(machine_version, wanted=self._capi_version),
             on_change=self.enqueue_all,
         )
@@ -139,7 +142,7 @@ class MachineInformers:
         self._kinds.subscribe(self._group_changed)
 
     def enqueue_all(self) -> None:
-        """Run every machine: Cluster API came, went or was read, or the wall clock was set."""
+        """Enqueue every machine: Cluster API was installed, removed or listed, or the wall clock was set."""
         for obj in self.scheduled_machines.list():
             self._enqueue(obj.key)
 
@@ -193,7 +196,7 @@ class MachineInformers:
             return
         if change.type is ChangeType.MODIFIED and old.head.generation == change.head.generation:
             return
-        # Kinds that were never defined have no informer, and are known by those who named them alone.
+        # Kinds that were never defined have no informer; only the machines that name them know them.
         for group_kind in {*self._schedules.kinds(), *self._children.kinds(), *kinds_of(old)}:
             if not self.scheduled_machines.keys_by_index(INDEX_KIND, str(group_kind)):
                 self._schedules.close(group_kind)

@@ -1,4 +1,4 @@
-"""Asks the API server what the caches cannot tell: whether a Machine is gone, and what is left without a trace."""
+"""Asks the API server what the caches cannot tell: whether a Machine is gone, and which leftovers exist."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["LiveLookup", "Unanswered"]
 class Unanswered:
     """A question that could not be answered.
 
-    :param why: for people.
+    :param why: the reason, for people.
     :param error: the failure of a request; None where a cache or a definition is behind, which passes by itself.
     """
 
@@ -43,14 +43,14 @@ class LiveLookup:
         return self._nothing_left.get(key) == uid
 
     def is_new(self, key: Key, uid: str) -> None:
-        """The object is new: nothing was ever created for it."""
+        """Note that the object is new, so nothing was created for it."""
         self._nothing_left[key] = uid
 
     def forget(self, key: Key) -> None:
         self._nothing_left.pop(key, None)
 
     def forget_all(self) -> None:
-        """Another process may have created something meanwhile."""
+        """Forget all results: another process may have created something since."""
         self._nothing_left.clear()
 
     async def answer(self, question: Question, s: Snapshot, machines: Resource | None) -> Answers | Unanswered:
@@ -92,7 +92,7 @@ class LiveLookup:
                 states = self._inputs.in_group(group)
                 if isinstance(states, KindUnknown):
                     # A kind that cannot be searched may have leftovers.
-                    return Unanswered(f"{group} cannot be searched for what is left: {states.why}")
+                    return Unanswered(f"{group} cannot be searched for leftovers: {states.why}")
                 for state in states:
                     if state.namespaced and state.served and state.resource().group_kind not in known:
                         found += await self._list_ours(s, slot, state, selector)

@@ -1,4 +1,4 @@
-"""The machine controller's own metrics, with the names of the existing 5-Spot."""
+"""The machine controller's metrics, with the names that 5-Spot uses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SECONDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 class MachineMetrics:
     """Counts what the controller does; the gauges of state are computed at scrape, by the leader only.
 
-    Names of objects are no labels here: their number has no bound.
+    Names of objects are not labels, since their number is unbounded.
     """
 
     def __init__(self, metrics: Metrics, phases: Callable[[], Iterable[str]]) -> None:
@@ -71,11 +71,11 @@ class MachineMetrics:
         )
 
     def evaluated(self, s: Snapshot, plan: Plan) -> None:
-        """A8, A15: one evaluation of the schedule."""
+        """Count one evaluation of the schedule (A8, A15)."""
         key, kind = Key(s.head.namespace, s.head.name), s.spec.schedule.kind
         resolution = s.world.resolution
         if isinstance(resolution, Unreadable):
-            # As in status: a restart or a short outage is no error.
+            # As in status, a restart or a short outage is not an error.
             if s.unreadable_for >= s.timings.unreadable_limit:
                 self._errors.child("provider_unreadable").inc()
             self._unresolved.pop(key, None)
@@ -100,27 +100,27 @@ class MachineMetrics:
             self._replacements.child(s.head.namespace, plan.replacement).inc()
 
     def refused(self, reason: str) -> None:
-        """The API server would not do a step."""
+        """Count a step that the API server refused."""
         self._errors.child(reason).inc()
 
     def overdue(self) -> None:
         self._timeouts.inc()
 
     def finished(self, phase: str, seconds: float, *, failed: bool = False, error: str = "") -> None:
-        """One run of the reconciler."""
+        """Count one run of the reconciler."""
         self._runs.child(phase, "failure" if failed else "success").inc()
         self._seconds.child(phase).observe(seconds)
         if error:
             self._errors.child(error).inc()
 
     def status_failed(self) -> None:
-        """A status could not be written."""
+        """Count a status that could not be written."""
         self._errors.child("status_not_written").inc()
 
     def forget(self, key: Key) -> None:
         self._unresolved.pop(key, None)
 
     def forget_namespace(self, namespace: str) -> None:
-        """The last ScheduledMachine of a namespace is gone, and with it the namespace's series."""
+        """Remove the series of a namespace whose last ScheduledMachine is gone."""
         for family in (self._resolutions, self._resolution_errors, self._transitions, self._replacements):
             family.remove_matching(namespace)

@@ -1,4 +1,4 @@
-"""Reads one snapshot of the world from the inputs. Nothing here waits, asks the server, or opens anything."""
+"""Reads one snapshot of the world from the inputs. Nothing here waits, sends a request, or opens an informer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CONTRACT_LABELS = tuple(f"{names.CLUSTER_API_GROUP}/{version}" for version in KN
 
 
 def named_kinds(spec: SpecView, stored: StoredStatus, machine: MachineView | None) -> Iterator[NamedKind]:
-    """The kinds that children of one ScheduledMachine can have, each once, the template's first.
+    """Yield the kinds that children of one ScheduledMachine can have, each once, the template's first.
 
     What is to be deleted is never derived from spec alone (contract B2.3), so the Machine's own references and those
     in status count too.
@@ -61,11 +61,11 @@ def named_kinds(spec: SpecView, stored: StoredStatus, machine: MachineView | Non
 
 
 class SeenMachine:
-    """The Machine under the name of a ScheduledMachine, as far as the cache can tell.
+    """The cache's view of the Machine that has the name of a ScheduledMachine.
 
     :param capi: whether Cluster API is installed, and at which version Machines are read.
     :param machine: the Machine, whoever owns it.
-    :param known: UNKNOWN while it cannot be told whether there is one; ``why`` says what is in the way.
+    :param known: UNKNOWN while the cache cannot tell whether there is one; ``why`` gives the reason.
     """
 
     __slots__ = ("capi", "known", "machine", "why")
@@ -77,13 +77,13 @@ class SeenMachine:
         self.why = why
 
     def ours(self, uid: str) -> MachineView | None:
-        """The Machine, if the ScheduledMachine of that uid controls it."""
+        """Return the Machine if the ScheduledMachine of that uid controls it."""
         found = self.machine
         return found if found is not None and machine_is_ours(found.head, uid) else None
 
 
 def see_machine(inputs: Inputs, head: Head, capi_version: str | None) -> SeenMachine:
-    """Look for the Machine under the name of a ScheduledMachine.
+    """Look up the Machine that has the name of a ScheduledMachine.
 
     :param capi_version: the Machine version that the administrator asked for, if any.
     """
@@ -105,7 +105,7 @@ def see_machine(inputs: Inputs, head: Head, capi_version: str | None) -> SeenMac
 
 
 def observe(inputs: Inputs, head: Head, spec: SpecView, stored: StoredStatus, seen: SeenMachine) -> World:
-    """Everything around one ScheduledMachine."""
+    """Return the world around one ScheduledMachine."""
     ours = seen.ours(head.uid)
     children: list[Child] = []
     known, why, refused = Known.YES, "", False
@@ -169,7 +169,7 @@ def _resolve(inputs: Inputs, namespace: str, reference: Reference) -> Resolution
 
 
 def _cluster_api(inputs: Inputs, capi_version: str | None) -> ClusterApi:
-    """B2.1: whether Cluster API is there, and the version of Machines to use."""
+    """B2.1: whether Cluster API is installed, and the version of Machines to use."""
     state = inputs.lookup(MACHINE_KIND)
     if isinstance(state, KindUnknown):
         return ClusterApi(Known.UNKNOWN, why=f"the definition of Machines cannot be read: {state.why}")
@@ -200,7 +200,8 @@ def _cluster(inputs: Inputs, namespace: str, name: str) -> ClusterView:
 def _child(
     inputs: Inputs, named: NamedKind, head: Head, machine: MachineView | None, *, referred: bool
 ) -> tuple[Child | None, str, bool]:
-    """The object of one kind under our name; or why that is not known, and whether reading was refused.
+    """Return the object of one kind that has our name; or the reason why that is not known, and whether reading was
+    refused.
 
     :param referred: the Machine or status names such an object, so it may exist while its kind is not served.
     """
@@ -236,7 +237,7 @@ def _templates(inputs: Inputs, spec: SpecView) -> TemplateState:
 
 
 def _template(inputs: Inputs, template: TemplateKind) -> TemplateState:
-    """B2.4: Cluster API admits a Machine whose kinds it cannot handle, and then never lets it go."""
+    """B2.4: Cluster API admits a Machine whose kinds it cannot handle, and then never completes its deletion."""
     state = inputs.lookup(template.group_kind)
     kind, group = template.group_kind.kind, template.group_kind.group
     if isinstance(state, KindUnknown):
@@ -253,7 +254,7 @@ def _template(inputs: Inputs, template: TemplateKind) -> TemplateState:
     if not any(label in state.labels for label in CONTRACT_LABELS):
         why = (
             f"CustomResourceDefinition {state.crd_name} carries no Cluster API contract label "
-            f"({' or '.join(CONTRACT_LABELS)}): Cluster API could not handle a Machine that refers to it"
+            f"({' or '.join(CONTRACT_LABELS)}): Cluster API cannot handle a Machine that refers to it"
         )
         return TemplateState(Known.NO, why)
     return TemplateState(Known.YES)
@@ -265,7 +266,9 @@ def _referred(stored: StoredStatus, machine: MachineView | None) -> set[GroupKin
 
 
 def machine_version(state: KindState, wanted: str | None) -> str:
-    """The version of Machines to use: what was asked for if served, else what is stored, else the newest known."""
+    """Return the version of Machines to use: the configured one if served, else the stored one, else the newest
+    known.
+    """
     if wanted and wanted in state.served:
         return wanted if wanted in KNOWN_VERSIONS else ""
     if state.storage in state.served and state.storage in KNOWN_VERSIONS:
@@ -274,13 +277,13 @@ def machine_version(state: KindState, wanted: str | None) -> str:
 
 
 def machine_resource(inputs: Inputs, version: str) -> Resource | None:
-    """The resource of Machines at a version; None where that is not served (any more)."""
+    """Return the resource of Machines at a version; None where that is not served (any more)."""
     state = inputs.lookup(MACHINE_KIND)
     return state.resource(version) if isinstance(state, KindState) and version in state.served else None
 
 
 def template_resources(inputs: Inputs, spec: SpecView) -> dict[Slot, Resource]:
-    """The resources of the templates that are served."""
+    """Return the resources of the templates that are served."""
     resources = {}
     for slot, template in ((Slot.BOOTSTRAP, spec.bootstrap), (Slot.INFRASTRUCTURE, spec.infrastructure)):
         if template is not None:

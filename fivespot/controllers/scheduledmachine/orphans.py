@@ -1,7 +1,7 @@
-"""Finds and deletes objects of ours whose ScheduledMachine is gone (contract B5.5).
+"""Finds and deletes children whose ScheduledMachine is gone (contract B5.5).
 
-A process that was frozen while it created them can leave some behind: they arrive after everything was removed, and
-nothing owns them.
+A process that was suspended while it created them can leave some behind: they are created after everything was
+removed, and nothing owns them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .timings import Timings
 __all__ = ["OrphanSearch"]
 
 _SLICE: Final = 500
-"""Cached objects that are looked at before other tasks have their turn."""
+"""The number of cached objects that are examined before other tasks run."""
 _OURS: Final = Selector(Exists(names.LABEL_MACHINE))
 
 _log = structlog.get_logger("fivespot.scheduledmachine")
 
 
 class OrphanSearch:
-    """Looks through all kinds that a child can have: in the caches where there is one, else by a list.
+    """Searches all kinds that a child can have: in the caches where there is one, else by a list.
 
     An object is deleted only if it carries our uid annotation, nothing owns it (or only the ScheduledMachine that is
     gone), it is not new, nothing about it is paused, and the API server itself says that neither the ScheduledMachine
@@ -64,7 +64,7 @@ class OrphanSearch:
         self._dry_run = dry_run
 
     async def remove(self) -> int:
-        """Delete what is found; how many objects that were."""
+        """Delete the orphans that are found, and return their number."""
         if not self._scheduled_machines.synced:
             return 0
         removed = 0
@@ -73,7 +73,7 @@ class OrphanSearch:
                 if await self._is_orphan(resource, head):
                     removed += await self._delete(resource, head)
             except (ApiError, TransportError, ProtocolError) as error:
-                # The next search looks at it again.
+                # The next search judges it again.
                 _log.warning("cannot judge an orphan", resource=str(resource), object=str(_key(head)), error=str(error))
         return removed
 
@@ -127,7 +127,7 @@ class OrphanSearch:
             if [owner.uid for owner in head.owners] != [uid]:
                 return False
         elif head.owners:
-            # What a Machine owns goes with it, or belongs to whoever took it over.
+            # The owner decides about what a Machine owns.
             return False
         created = read_instant(head.creation_timestamp)
         if created is None or self._clock.now() - created < timedelta(seconds=self._timings.orphan_age):
@@ -138,7 +138,7 @@ class OrphanSearch:
         return not self._paused(head)
 
     def _paused(self, head: Head) -> bool:
-        """B6.2, B6.3: while a Cluster is paused it may be on the way to another management cluster."""
+        """B6.2, B6.3: a paused Cluster may be on its way to another management cluster."""
         if names.ANNOTATION_PAUSED in head.annotations:
             return True
         clusters = self._inputs.clusters
@@ -155,7 +155,7 @@ class OrphanSearch:
         machines = self._machines()
         if resource.group_kind == MACHINE_KIND or machines is None:
             return True
-        # A Machine of that name may use it.
+        # A Machine of that name may use the object.
         return await self._live(machines.resource(), _key(head)) is None
 
     async def _live(self, resource: Resource, key: Key) -> Head | None:

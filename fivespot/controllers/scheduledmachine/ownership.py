@@ -11,7 +11,7 @@ __all__ = ["child_is_ours", "machine_is_ours"]
 
 
 def machine_is_ours(machine: Head, owner_uid: str) -> bool:
-    """A Machine is ours when its controller reference has our uid; labels can be lost or copied."""
+    """Whether a Machine is ours: its controller reference has our uid. Labels can be lost or copied."""
     controller = machine.controller
     return controller is not None and controller.uid == owner_uid
 
@@ -33,18 +33,18 @@ def child_is_ours(
         if controller is not None and controller.uid == machine.head.uid:
             return True
     elif machine is not None and _uses(machine, child, group_kind):
-        # What a living Machine uses that is not ours is not ours either, whoever made it.
+        # An object that somebody else's living Machine uses is not ours either, whoever created it.
         return False
     marked = child.annotations.get(names.ANNOTATION_UID)
     if marked is not None:
-        # Its Machine may be gone already, so kind and name stand in for the uid.
+        # Its Machine may be gone already, so kind and name are compared in place of the uid.
         by_machine = controller is None or (
             controller.kind == "Machine"
             and controller.api_version.startswith(f"{names.CLUSTER_API_GROUP}/")
             and controller.name == owner_name
         )
         return marked == owner_uid and by_machine
-    # The existing 5-Spot marks its objects by label alone.
+    # 5-Spot marks its objects by a label alone.
     return (
         controller is None
         and machine is not None

@@ -1,4 +1,4 @@
-"""The result of ``decide``: steps to take, and the state that is true afterwards."""
+"""The result of ``decide``: steps to take, and the state to report afterwards."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Want(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CreateChildren:
-    """Create what is missing: bootstrap and infrastructure objects together, then the Machine.
+    """Create the missing children: bootstrap and infrastructure objects together, then the Machine.
 
     :param slots: the children to create; the others exist and are reused.
     :param rehearse: send the Machine with ``dryRun=All`` before anything else (it has taints).
@@ -77,7 +77,7 @@ class DeleteMachine:
 
 @dataclass(frozen=True, slots=True)
 class DeleteChildren:
-    """Delete what is left of ours after the Machine, at the versions that were decided on."""
+    """Delete our leftovers once the Machine is gone, at the versions that were decided on."""
 
     children: tuple[Child, ...]
 
@@ -98,23 +98,23 @@ Step = CreateChildren | PatchMachine | DeleteMachine | DeleteChildren | DropFina
 class Question(Enum):
     """A question that only the API server can answer, because a cache may be behind."""
 
-    MACHINE_GONE = "is the Machine gone that status or a leftover names?"
-    LEFTOVERS = "is anything of ours left in any kind?"
+    MACHINE_GONE = "is the Machine that status or a leftover names gone?"
+    LEFTOVERS = "does any kind have leftovers?"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The outcome of one decision.
 
-    :param quiet: status stays as it is, because nothing can be told yet (a restart, a cache that has not synced).
+    :param quiet: status stays as it is, because nothing is known yet (a restart, a cache that has not synced).
     :param stalled: only a person can help.
-    :param settled: as wanted; no step is under way.
+    :param settled: the machine is as wanted, and no step is in progress.
     :param wake: the earliest instant at which the decision changes by itself.
     :param recheck: evaluate again within a jittered minute, because no event may tell.
     :param overdue: the deletion of the ScheduledMachine has outlasted its limit.
-    :param repeated: a failure that was told before, perhaps in other words.
-    :param undecided: nothing could be concluded of the machine; status keeps what it says of it.
-    :param why_waiting: of a quiet plan: what it waits for.
+    :param repeated: the failure was reported before, perhaps with another message.
+    :param undecided: nothing could be concluded about the machine; status keeps its last known state.
+    :param why_waiting: the reason why a quiet plan waits.
     """
 
     want: Want

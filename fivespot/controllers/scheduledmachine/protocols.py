@@ -1,4 +1,4 @@
-"""The inputs of an evaluation as protocols, so that it also works on objects that were fetched one by one."""
+"""The inputs of an evaluation as protocols, so that ``fivespot why`` can evaluate objects that it fetched itself."""
 
 from __future__ import annotations
 
@@ -97,5 +97,5 @@ class Inputs(Protocol):
         ...
 
     async def complete(self) -> bool:
-        """Fetch what was asked for in vain; whether there was anything, so that looking again shows more."""
+        """Fetch what was required and not available; return whether another attempt can see more."""
         ...

@@ -1,4 +1,4 @@
-"""The ScheduledMachine reconciler: one object down the corridor, once per run."""
+"""The ScheduledMachine reconciler: observe, decide, act and report, once per run."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ from .timings import Timings
 __all__ = ["HOUSEKEEPING", "MachineReconciler"]
 
 HOUSEKEEPING: Final = Key("", "housekeeping")
-"""The key of what concerns no single machine: whether the wall clock was set, and the search for orphans."""
+"""The key of work that concerns no single machine: noticing a wall clock that was set, and the search for orphans."""
 
 _ROUNDS: Final = 4
-"""Decisions in one run that lead to steps: enough to delete leftovers and go on, and few enough never to spin."""
+"""The number of decisions with steps in one run: enough to delete leftovers and continue, too few to spin."""
 _SLOW: Final = 40.0
-"""Seconds after which status tells of a request that is not answered."""
+"""Seconds after which status reports a request that has not been answered."""
 _MINUTE: Final = 60.0
 _CLOCK_JUMP: Final = 2.0
 """Seconds by which the wall clock has to move against the loop's for it to count as set."""
@@ -68,9 +68,9 @@ _log = structlog.get_logger("fivespot.scheduledmachine")
 
 
 class MachineReconciler:
-    """Brings the machine of one ScheduledMachine to what its schedule says.
+    """Makes the machine of a ScheduledMachine exist or not, as its schedule says.
 
-    :param enqueue: has a machine run, now or after some seconds.
+    :param enqueue: enqueues a machine, now or after some seconds.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class MachineReconciler:
             context.settings.namespaces,
             dry_run=self._dry_run,
         )
-        # Small memories of this process; each entry goes with its object.
+        # State of this process; each entry is removed with its object.
         self._specs: dict[Key, tuple[str, int, SpecView]] = {}
         self._unreadable: dict[Key, float] = {}
         self._unfinished: dict[Key, float] = {}
@@ -113,7 +113,7 @@ class MachineReconciler:
         self._next_search = 0.0
 
     def begin_term(self) -> None:
-        """Start to work, perhaps after another process did: what was remembered of the world is outdated."""
+        """Begin a term of leadership: forget what another process may have changed since."""
         now = self._clock.monotonic()
         self._lookup.forget_all()
         self._refusals.forget_all()
@@ -126,7 +126,7 @@ class MachineReconciler:
         self._enqueue(HOUSEKEEPING, 0.0)
 
     def _begun_lately(self, now: float) -> Iterator[float]:
-        """Return the times of deletions in the last minute, from Machines and statuses; on the loop's clock."""
+        """Yield the times of deletions in the last minute, from Machines and statuses, on the loop's clock."""
         wall = self._clock.now()
         machines = self._informers.machines
         traces = [obj.head.deletion_timestamp for obj in machines.list()] if machines is not None else []
@@ -148,12 +148,12 @@ class MachineReconciler:
         return await self._finish(key, end, begun)
 
     def priority(self, key: Key) -> int:
-        """B5.4: ``spec.priority`` as last read."""
+        """Return ``spec.priority`` as last read (B5.4)."""
         found = self._specs.get(key)
         return found[2].priority if found is not None else 50
 
     def forget(self, key: Key) -> None:
-        """The object is gone, and with it all that was remembered of it."""
+        """Forget an object that is gone."""
         for memory in (self._specs, self._unreadable, self._unfinished, self._cancelled):
             memory.pop(key, None)
         self._lookup.forget(key)
@@ -166,7 +166,7 @@ class MachineReconciler:
     # One run -----------------------------------------------------------------------------------------------------
 
     async def _run(self, key: Key, obj: Object) -> RunEnd:
-        """Everything that a run does, and how it ended; nothing but a cancellation is raised."""
+        """Make one run and return how it ended; only a cancellation is raised."""
         if obj.head.deleting and names.FINALIZER not in obj.head.finalizers:
             return RunEnd(obj=obj, gone=True)
         end = RunEnd(obj=obj)
@@ -185,7 +185,7 @@ class MachineReconciler:
         except NotFoundError:
             return replace(end, gone=True)
         except Exception as error:
-            # Whatever it is: it has to be told, and the key has to come back.
+            # Every error has to be reported, and the key retried.
             return replace(end, error=error)
 
     async def _rounds(self, key: Key, end: RunEnd, *, fresh: bool) -> RunEnd:
@@ -205,7 +205,7 @@ class MachineReconciler:
                 return end
             events = plan.events
             answers = replace(s.answers, found=())
-        return replace(end, error=StaleReadError(f"{key}: the world kept changing"))
+        return replace(end, error=StaleReadError(f"{key}: the objects kept changing while they were read"))
 
     async def _evaluate(self, key: Key, obj: Object, answers: Answers, *, fresh: bool) -> MachineEvaluation:
         return await evaluate(
@@ -217,7 +217,9 @@ class MachineReconciler:
         )
 
     def _judge(self, key: Key, s: Snapshot) -> Plan:
-        """The plan, with the administrator's limit asked only for one that would begin a deletion by schedule."""
+        """Return the plan; the administrator's limit is consulted only for one that would begin a deletion by
+        schedule.
+        """
         plan = decide(s)
         limited = plan.want in (Want.INACTIVE, Want.DISABLED) and not s.head.deleting
         if not limited or not any(isinstance(step, DeleteMachine) for step in plan.steps):
@@ -301,17 +303,17 @@ class MachineReconciler:
         return replace(end, results=results, plan=self._conclude(key, s, plan, results))
 
     async def _announce(self, key: Key, end: RunEnd) -> RunEnd:
-        """Write the status of a deletion that can still be taken back before it is sent.
+        """Write the status of a deletion before it is sent.
 
-        The write holds only while the ScheduledMachine is as it was read: where the spec was edited, or another leader
-        has decided otherwise, nothing is deleted. It also remembers that the shutdown is our own.
+        The write fails unless the ScheduledMachine is as it was read: where the spec was edited, or another leader
+        has decided otherwise, nothing is deleted. It also records that the shutdown is our own.
         """
         assert end.snapshot is not None
         assert end.plan is not None
         try:
             written = await self._writer.announce(end.obj, end.snapshot, end.plan)
         except (ForbiddenError, InvalidError):
-            # Whether it holds cannot be told, and that may last; the deletion has a precondition of its own.
+            # The write may fail for long; the deletion has a precondition of its own.
             return end
         except NotFoundError:
             return replace(end, gone=True)
@@ -340,7 +342,7 @@ class MachineReconciler:
         return look(self._informers, s.head, s.spec, s.stored, self._settings.capi_version)
 
     def _conclude(self, key: Key, s: Snapshot, plan: Plan, results: StepResults) -> Plan:
-        """The plan as it stands after its steps."""
+        """Return the plan with the results of its steps."""
         if results.unprepared is not None:
             after = replace(s, world=self._look(s))
             refusal = self._refusals.note(
@@ -364,7 +366,7 @@ class MachineReconciler:
                 bootstrap=results.children.get(Slot.BOOTSTRAP, plan.bootstrap),
                 infrastructure=results.children.get(Slot.INFRASTRUCTURE, plan.infrastructure),
             )
-        # What was created before the refusal is in the caches by now and must not count as a change.
+        # Objects created before the refusal are in the caches by now and must not count as a change.
         after = replace(s, world=self._look(s))
         monotonic = self._clock.monotonic()
         refusal = self._refusals.note(key, results.refused, plan.want, fingerprint(after), monotonic)
@@ -386,14 +388,14 @@ class MachineReconciler:
     # The end of a run ------------------------------------------------------------------------------------------------
 
     async def _finish(self, key: Key, end: RunEnd, begun: float) -> Result:
-        """Tell how a run ended, and arrange the next one.
+        """Report how a run ended, and arrange the next one.
 
-        :raises Exception: what cut the run short, for the queue to back off.
+        :raises Exception: the error that ended the run, for the queue to back off.
         """
         now = self._clock.monotonic()
         ending = end.ending
         if ending is Ending.GONE:
-            # The cache will say so too; should it not, it is looked at again.
+            # The cache will show it too; in case it does not, the key is requeued.
             return Result(requeue_after=self._timings.next_look)
         lasting = now - self._unfinished.setdefault(key, now)
         error = end.error if ending in (Ending.CONFLICT, Ending.FAILED) else None
@@ -434,14 +436,14 @@ class MachineReconciler:
             self._metrics.finished(phase, seconds, failed=True, error=name)
 
     def _written(self, key: Key, s: Snapshot, plan: Plan) -> None:
-        """Remember what follows from a status that was written."""
+        """Note what a status that was written implies."""
         wrote = not plan.quiet and not self._dry_run
         stays = plan.machine is not None and not plan.machine.deleting and not plan.want.down
         if wrote and stays and s.stored.shutdown_requested is not None and plan.shutdown_requested is None:
             assert plan.machine is not None
             self._cancelled[key] = (plan.machine.head.uid, self._clock.monotonic())
-        # Once a status of ours is there, what it does not name does not exist; should it be lost, a search is due.
-        # What was written decides, and not what is there by now: it may have been lost before its answer came.
+        # Children that a status of ours does not name do not exist; if the status is lost, a search is needed.
+        # The written status counts, not the current one: it may have been lost before its answer came.
         if self._lookup.nothing_left(key, s.head.uid):
             stored = read_stored_status({"status": build_status(s, plan)}) if wrote else s.stored
             if is_our_status(stored):
@@ -453,7 +455,7 @@ class MachineReconciler:
         now = self._clock.monotonic()
         offset = self._clock.now().timestamp() - now
         if self._clock_offset is not None and abs(offset - self._clock_offset) > _CLOCK_JUMP:
-            # Timers run on the loop's clock, and status promises instants of the wall clock.
+            # Timers run on the loop's clock, and status shows instants of the wall clock.
             _log.warning("the wall clock was set", by=round(offset - self._clock_offset, 3))
             self._informers.enqueue_all()
         self._clock_offset = offset
@@ -464,12 +466,12 @@ class MachineReconciler:
 
 
 def _goes_on(plan: Plan, results: StepResults) -> bool:
-    """Whether the steps already led to another world that should be judged before anything is said."""
+    """Whether the steps changed the world, so that it is evaluated again before anything is reported."""
     only_leftovers = bool(plan.steps) and all(isinstance(step, DeleteChildren) for step in plan.steps)
     return only_leftovers and results.refused is None and results.vanished
 
 
 def _can_be_taken_back(s: Snapshot, plan: Plan) -> bool:
-    """Whether a plan begins a deletion that another decision could still stop."""
+    """Whether a plan begins a deletion that another decision could still prevent."""
     begins = any(isinstance(step, DeleteMachine) for step in plan.steps)
     return begins and not s.head.deleting and plan.want in (Want.ACTIVE, Want.INACTIVE, Want.DISABLED)

@@ -1,4 +1,4 @@
-"""Keeps what an embedded object holds out of what is said about it (contract B4.8).
+"""Removes the values of embedded objects from messages about them (contract B4.8).
 
 The API server quotes the values that it refuses, and admission webhooks quote what they like.
 """
@@ -19,10 +19,10 @@ __all__ = ["conceal"]
 
 _HIDDEN: Final = "(hidden)"
 _SHORTEST: Final = 4
-"""Characters of the shortest value that is looked for in free text: shorter ones occur in ordinary words."""
+"""The shortest value, in characters, that is searched for in free text; shorter ones occur in ordinary words."""
 
 _CUT: Final = "…"
-"""What a message that was cut ends in."""
+"""The end of a message that was truncated."""
 
 # The form of field errors in apimachinery: what kind of error, the value (quoted by Go, or as JSON), then why.
 _QUOTED_VALUE = re.compile(
@@ -32,12 +32,12 @@ _QUOTED_VALUE = re.compile(
 
 
 def conceal(error: ApiError, embedded: Mapping[str, Any]) -> ApiError:
-    """The same error without the values of the embedded object that it is about."""
+    """Return the error without the values of the embedded object that it is about."""
     forms = _forms(embedded)
     causes = tuple(replace(cause, message=_hide(_without_value(cause), forms)) for cause in error.causes)
     message = _hide(error.message, forms)
     if isinstance(error, InvalidError) and causes and all(cause.field for cause in causes):
-        # Rebuilt from its parts, where the place of each value is known.
+        # Rebuilt from its parts, in which the position of each value is known.
         message = "; ".join(f"{cause.field}: {cause.message}" for cause in causes)
     return api_error(
         error.status, error.reason, message, request=error.request, causes=causes, retry_after=error.retry_after
@@ -57,7 +57,7 @@ def _hide(text: str, forms: list[str]) -> str:
 
 
 def _hide_cut(text: str, forms: list[str]) -> str:
-    """A value at the very end may have been cut in half."""
+    """Hide a value at the end that may have been truncated."""
     for form in forms:
         for length in range(min(len(form), len(text)), _SHORTEST - 1, -1):
             if text.endswith(form[:length]):
@@ -66,7 +66,7 @@ def _hide_cut(text: str, forms: list[str]) -> str:
 
 
 def _forms(embedded: Mapping[str, Any]) -> list[str]:
-    """Every text of the object as a message may show it, the longest first."""
+    """Return every text of the object in the forms that a message may contain, the longest first."""
     found = set()
     for text in _texts(embedded.get("spec")):
         for form in (text, " ".join(text.split()), msgspec.json.encode(text).decode()[1:-1]):

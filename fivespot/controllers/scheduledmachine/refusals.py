@@ -1,4 +1,4 @@
-"""Remembers what the API server refused, so that it is not asked again before something relevant changes."""
+"""Remembers what the API server refused, so that it is not retried before something relevant changes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .timings import Timings
 __all__ = ["Refusals", "fingerprint"]
 
 _OUTDATED = ""
-"""The fingerprint of no world."""
+"""The fingerprint that equals no other."""
 _DIGITS = re.compile(r"[0-9]+")
 
 
 class Refusals:
-    """One entry for each object in trouble; an entry goes with its object or its trouble."""
+    """The refusals, one entry per object; an entry is removed with its object or its cause."""
 
     def __init__(self, timings: Timings, rng: Random) -> None:
         self._timings = timings
@@ -34,7 +34,7 @@ class Refusals:
         return key in self._found
 
     def current(self, key: Key, print_: str) -> Refusal | None:
-        """The refusal that still stands: nothing relevant has changed since."""
+        """Return the refusal if nothing relevant has changed since."""
         found = self._found.get(key)
         return found[0] if found is not None and found[0].fingerprint == print_ else None
 
@@ -50,8 +50,8 @@ class Refusals:
     ) -> Refusal:
         """Remember a refusal and when the next try is due.
 
-        The wait grows with each refusal of one cause, whatever the server's words are: they may hold a counter, or an
-        id of the request. Words that differ in nothing but digits are those of the first refusal.
+        The wait grows with each refusal of one cause, whatever the message is: it may contain a counter or a request
+        id. A message that differs in digits alone is replaced by the first one.
         """
         before = self._found.get(key)
         attempt, message = 1, refused.message
@@ -75,10 +75,10 @@ class Refusals:
         return found
 
     def outdate(self, key: Key, want: Want) -> None:
-        """Nothing was tried for this purpose in a changed world: should it change back, that is a change as well.
+        """Note that the world changed and nothing was tried, so that changing back counts as a change as well.
 
-        A foreign object that was found by the refusal itself, for one, is in the caches only later, and then goes. What
-        another purpose makes of the world says nothing: schedules that flap cause no more tries.
+        A foreign object that the refusal itself revealed, for example, appears in the caches only later, and is
+        deleted then. Changes under another purpose do not count, so that flapping schedules cause no further tries.
         """
         found = self._found.get(key)
         if found is not None and found[1] is want:
@@ -92,7 +92,7 @@ class Refusals:
 
 
 def fingerprint(s: Snapshot) -> str:
-    """Everything that could make the next try of a refused step end differently, as far as it can be watched."""
+    """Return everything watched that could make the next try of a refused step end differently."""
     world = s.world
     children = sorted((str(c.group_kind), c.head.uid, c.deleting, c.ours) for c in world.children)
     machine = (world.machine.head.uid, world.machine.deleting) if world.machine else None

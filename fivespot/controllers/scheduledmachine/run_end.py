@@ -1,6 +1,6 @@
 """The ways in which a run of the reconciler can end, as values of one type (contract B8.5).
 
-Whatever happens in a run becomes a :class:`RunEnd`, and each leads to a true status and to another look.
+Every outcome becomes a :class:`RunEnd`, and each leads to a true status and to another run.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["Ending", "RunEnd", "plan_to_tell"]
 
 
 class Ending(Enum):
-    """The kinds of ends."""
+    """The ways in which a run can end."""
 
     CONCLUDED = "concluded"
-    """The plan was carried out, or the server refused a step of it: status tells which."""
+    """The plan was carried out, or the server refused a step of it."""
     WAITING = "waiting"
-    """A cache cannot tell yet; the key runs again when it can."""
+    """A cache has not synced; the key is enqueued when it has."""
     CONFLICT = "conflict"
-    """Something is not as it was read; the key runs again at once."""
+    """An object is not as it was read; the key runs again at once."""
     FAILED = "failed"
     """A request or the run itself failed."""
     GONE = "gone"
@@ -41,9 +41,9 @@ class RunEnd:
     """The end of one run.
 
     :param obj: the ScheduledMachine as it was last read or written.
-    :param snapshot: what was known; None where not even that could be read.
-    :param plan: what was decided; None where nothing was.
-    :param error: what cut the run short.
+    :param snapshot: the input of the decision; None where it could not be read.
+    :param plan: the decision; None where there was none.
+    :param error: the error that ended the run.
     """
 
     obj: Object
@@ -64,7 +64,7 @@ class RunEnd:
 
 
 def plan_to_tell(end: RunEnd, lasting: float, timings: Timings) -> Plan | None:
-    """The plan whose status is true after a run; a quiet one where nothing needs to be told yet, None without any.
+    """Return the plan to report after a run; a quiet one where nothing needs to be reported yet, None without any.
 
     :param lasting: seconds since the first of the runs that ended without a conclusion.
     """

@@ -1,4 +1,4 @@
-"""The snapshot that ``decide`` judges: everything it may know, read once, at one instant."""
+"""The snapshot that ``decide`` judges: all of its inputs, read once, at one instant."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Slot(Enum):
 class TemplateState:
     """Whether objects of a template's kind can be created.
 
-    :param usable: NO with the problem in ``why``: not installed, not served, no contract label.
+    :param usable: NO where the kind is not installed, not served, or lacks the contract label; ``why`` says which.
     """
 
     usable: Known
@@ -48,10 +48,10 @@ class TemplateState:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A bootstrap or infrastructure object under our name.
+    """A bootstrap or infrastructure object that has our name.
 
-    :param ours: by the rules of ownership; a foreign one only matters where it takes the name.
-    :param slot: what it is to us; of an object whose kind only an older template named, what that one said.
+    :param ours: by the rules of ownership; a foreign one only matters because it occupies the name.
+    :param slot: its role; of an object whose kind only an older template named, the role in that one.
     """
 
     slot: Slot
@@ -74,7 +74,7 @@ class Child:
 
     @property
     def machine_uid(self) -> str:
-        """The Machine that has adopted it; "" if none has."""
+        """Return the uid of the Machine that has adopted it; "" if none has."""
         controller = self.head.controller
         return controller.uid if controller is not None else ""
 
@@ -84,9 +84,9 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Answers of live requests that ``decide`` asked for.
+    """Answers to live requests that ``decide`` asked for.
 
-    :param gone: uids of Machines that the API server says do not exist any more.
+    :param gone: uids of Machines that do not exist any more, by the API server's own answer.
     :param searched: every kind that a child can have was listed by label.
     :param found: what that search found beside the cached objects.
     """
@@ -98,9 +98,9 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A step that the API server refused; kept in memory until something relevant changes.
+    """A step that the API server refused, kept until something relevant changes.
 
-    :param fingerprint: of all that could make the next try end differently.
+    :param fingerprint: of everything that could make the next try end differently.
     :param due: monotonic seconds of the next try.
     :param optional: the step was optional, so the steps after it are not held back.
     """
@@ -119,11 +119,11 @@ class Refusal:
 class World:
     """The caches' view of everything but the ScheduledMachine itself.
 
-    :param machine: the Machine under our name, ours or not; None when there is none.
-    :param machine_why: what is in the way while ``machine_known`` is UNKNOWN.
+    :param machine: the Machine that has our name, ours or not; None when there is none.
+    :param machine_why: the reason while ``machine_known`` is UNKNOWN.
     :param children: objects of kinds that the template, the Machine or status names.
     :param children_known: UNKNOWN while an informer of one of those kinds has not synced.
-    :param children_error: it will not sync by itself: resolution the kind is refused.
+    :param children_error: reading one of those kinds is refused, so it will not sync by itself.
     """
 
     resolution: Resolution
@@ -145,9 +145,9 @@ class Snapshot:
 
     :param monotonic: seconds on the loop's clock at ``now``.
     :param refusal: the last refused step, while nothing relevant has changed since.
-    :param unreadable_for: seconds that the provider has been unreadable, 0 when it is not.
-    :param fresh: the object never had our finalizer before this run, so no child can exist yet.
-    :param force_finalizer: let go of an overdue deletion instead of waiting on.
+    :param unreadable_for: seconds for which the provider has been unreadable; 0 while it is readable.
+    :param fresh: the object had no finalizer of ours before this run, so no child can exist yet.
+    :param force_finalizer: remove the finalizer of an overdue deletion instead of waiting longer.
     :param deletion_wait: seconds for which the administrator's limit holds a deletion by schedule back.
     :param cancelled_uid: the Machine whose shutdown this process cancelled a moment ago: a deletion that another
         process had sent before may still arrive.
@@ -170,13 +170,13 @@ class Snapshot:
 
     @property
     def machine(self) -> MachineView | None:
-        """The Machine under our name, if it is ours."""
+        """Return the Machine that has our name, if it is ours."""
         found = self.world.machine
         return found if found is not None and machine_is_ours(found.head, self.head.uid) else None
 
     @property
     def disowned(self) -> MachineView | None:
-        """The Machine under our name, if we made it and its owner reference was taken off since."""
+        """Return the Machine that has our name, if we created it and its owner reference was removed since."""
         found = self.world.machine
         if found is None or self.machine is not None or found.head.controller is not None:
             return None
@@ -184,8 +184,9 @@ class Snapshot:
 
     @property
     def shutdown_begun(self) -> datetime | None:
-        """Return the begin of our own shutdown, None if there is none. An instant in the future (a clock was set back)
-        begins anew."""
+        """Return the beginning of our own shutdown, None if there is none. An instant in the future (a clock was set
+        back) counts as now.
+        """
         begun = self.stored.shutdown_requested
         return begun if begun is None or begun <= self.now + timedelta(seconds=1) else None
 
@@ -199,9 +200,9 @@ class Snapshot:
         )
 
     def unseen_machines(self, uids: Iterable[str]) -> frozenset[str]:
-        """Those of some Machines under our name that are neither in the cache nor known to be gone.
+        """Return the uids, of those given, that are neither in the cache nor known to be gone.
 
-        Two caches are never of one instant: what a Machine has adopted may be seen before the Machine.
+        Caches are not of one instant: what a Machine has adopted may be seen before the Machine.
         """
         seen = self.world.machine.head.uid if self.world.machine is not None else ""
         return frozenset(uids) - self.answers.gone - {seen, ""}

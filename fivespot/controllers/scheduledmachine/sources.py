@@ -50,7 +50,7 @@ CHILDREN: Final = Projection(
     ),
     metadata_only=True,
 )
-"""Bootstrap and infrastructure objects: their bodies are never needed and may hold credentials."""
+"""Bootstrap and infrastructure objects, without their bodies, which are not needed and may hold credentials."""
 
 INDEX_SCHEDULE: Final = "schedule"
 INDEX_CLUSTER: Final = "cluster"
@@ -88,7 +88,7 @@ def _by_kind(change: Change) -> Iterable[str] | None:
 
 
 def kinds_of(obj: Object) -> list[GroupKind]:
-    """The kinds of schedules and children that a ScheduledMachine names in spec and status."""
+    """Return the kinds of schedules and children that a ScheduledMachine names in spec and status."""
     return _kinds_in(obj.decode())
 
 
@@ -116,19 +116,19 @@ _named_decoder = msgspec.json.Decoder(_Named)
 
 
 def _children(obj: Object) -> _Refs:
-    """The references to children in status, as bytes: whether they differ is seen without reading them."""
+    """The references to children in status, as bytes, which are compared without being decoded."""
     return obj.decode_as(_named_decoder).status or _Refs()
 
 
 def own_spec_changed(change: Change) -> bool:
-    """Whether a change of a ScheduledMachine asks for a run: anything but a write of this controller."""
+    """Whether a change of a ScheduledMachine needs a run: any but a write of this controller."""
     return (
         change.writer != CONTROLLER or change.type is not ChangeType.MODIFIED or _meta(change.head) != _meta_of(change)
     )
 
 
 def kept_part_changed(change: Change) -> bool:
-    """Whether the part of an object that is kept, its owners, labels or deletion changed by another hand."""
+    """Whether somebody else changed the kept part of an object, its owners, labels or deletion."""
     if _reported_already(change):
         return False
     old = change.old
@@ -138,7 +138,7 @@ def kept_part_changed(change: Change) -> bool:
 
 
 def schedule_changed(change: Change) -> bool:
-    """Whether a schedule changed, whoever did it: a provider in this process writes its verdicts as we write ours."""
+    """Whether a schedule changed, by whichever writer: providers in this process write their verdicts, too."""
     old = change.old
     if change.type is not ChangeType.MODIFIED or old is None:
         return True
@@ -146,7 +146,7 @@ def schedule_changed(change: Change) -> bool:
 
 
 def child_changed(change: Change) -> bool:
-    """Whether an object that is kept as a head alone changed, by another hand, in what decides about it."""
+    """Whether somebody else changed the ownership or deletion of an object of which only the metadata is kept."""
     if _reported_already(change):
         return False
     old = change.old
@@ -159,7 +159,7 @@ def _belongs(head: Head) -> tuple[object, ...]:
 
 
 def _reported_already(change: Change) -> bool:
-    """Whether the run that made the change has its outcome in hand. That something is gone always asks for a run."""
+    """Whether the run that made the change has its result already. A deletion always needs a run."""
     return change.writer == CONTROLLER and change.type is not ChangeType.DELETED
 
 
@@ -192,13 +192,13 @@ _phase_decoder = msgspec.json.Decoder(_Phase)
 
 
 def phase_of(obj: Object) -> str:
-    """The phase that a ScheduledMachine reports, Pending before its first report."""
+    """Return the phase that a ScheduledMachine reports, Pending before its first report."""
     status = obj.decode_as(_phase_decoder).status
     return (status.phase if status is not None else "") or "Pending"
 
 
 def settled_since(obj: Object) -> str | None:
-    """Since when a ScheduledMachine is down on purpose, by its status; None where it is not."""
+    """Return the time from which a ScheduledMachine has been down on purpose, by its status; None where it is not."""
     try:
         status = obj.decode_as(_settled_decoder).status
     except ProtocolError:

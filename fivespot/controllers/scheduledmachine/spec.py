@@ -1,7 +1,7 @@
 """The spec of a ScheduledMachine, parsed once per generation.
 
-The reading is lenient: an object stored before a rule existed must still be shut down and deleted, so each field has
-a value even where the whole is invalid, and ``problems`` says what is wrong.
+Parsing is lenient: an object stored before a rule existed must still be shut down and deleted, so each field has a
+value even where the spec is invalid, and ``problems`` lists what is wrong.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TemplateKind:
 
 @dataclass(frozen=True, slots=True)
 class SpecView:
-    """The spec as ``decide`` needs it: small, and without anything that could hold a credential."""
+    """The fields of the spec that ``decide`` needs, without any that could hold a credential."""
 
     schedule: Reference
     enabled: bool = True
@@ -59,12 +59,12 @@ class SpecView:
 
     @property
     def drains(self) -> bool:
-        """``0s`` means that the node is not drained."""
+        """Whether the node is drained; ``0s`` means that it is not."""
         return self.drain_timeout > timedelta(0)
 
 
 def read_references(body: Mapping[str, Any]) -> SpecView:
-    """Only what the spec refers to: schedule, Cluster and template kinds. Cheap enough for every event."""
+    """Read only the references of the spec: schedule, Cluster and template kinds. Cheap enough for every event."""
     spec = _mapping(body.get("spec"))
     schedule = _mapping(spec.get("schedule"))
     return SpecView(
@@ -85,7 +85,9 @@ def read_spec(body: Mapping[str, Any]) -> SpecView:
     refers = read_references(body)
     bootstrap, infrastructure = refers.bootstrap, refers.infrastructure
     if bootstrap is not None and infrastructure is not None and bootstrap.group_kind == infrastructure.group_kind:
-        problems += ("spec.infrastructureSpec.kind: must differ from bootstrapSpec.kind, both objects have one name",)
+        problems += (
+            "spec.infrastructureSpec.kind: must differ from bootstrapSpec.kind, since both objects have the same name",
+        )
     spec = _mapping(body.get("spec"))
     priority = spec.get("priority", 50)
     return replace(
@@ -124,5 +126,5 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _text(value: object) -> str:
-    # Thousands of specs name the same few schedules, clusters and kinds.
+    # Interned, because thousands of specs name the same few schedules, clusters and kinds.
     return share(value) if isinstance(value, str) else ""

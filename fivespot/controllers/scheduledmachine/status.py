@@ -1,4 +1,4 @@
-"""Turns a plan and what came of it into status, events and the next wake-up. Pure."""
+"""Turns a plan and the results of its steps into status, events and the next wake-up. Pure."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ _TELLING: Final = (ConditionType.READY, ConditionType.RECONCILING)
 class RefusedStep:
     """A step that the API server refused.
 
-    :param cause: what was tried and how it was refused, whatever the server's words are; two refusals of one cause are
-        the same trouble.
+    :param cause: the step and the kind of refusal, without the server's message; two refusals of one cause are the
+        same problem.
     """
 
     reason: str
@@ -62,7 +62,7 @@ class RefusedStep:
 
 
 def after_refusal(s: Snapshot, plan: Plan, refused: RefusedStep, seconds: float) -> Plan:
-    """The plan as it stands after the server refused a step of it; the next try comes after ``seconds``."""
+    """Return the plan after the server refused one of its steps; the next try comes after ``seconds``."""
     due = s.now + timedelta(seconds=seconds)
     return replace(
         plan,
@@ -77,11 +77,11 @@ def after_refusal(s: Snapshot, plan: Plan, refused: RefusedStep, seconds: float)
 
 
 def after_failure(s: Snapshot, plan: Plan, error: Exception) -> Plan:
-    """The plan as it stands after a failure cut it short; ``s`` holds what was done until then."""
+    """Return the plan after a failure ended it early; ``s`` includes what was done until then."""
     message = f"will be retried: {error}"
     if plan.ask is not None or plan.quiet:
         verdict, want = plan.verdict, plan.want
-        # Only a person can grant a right. Everything else may pass.
+        # Only a person can grant a right; other failures may be transient.
         failed = undecided(s, verdict, want, message, stalled=isinstance(error, ForbiddenError))
         return replace(failed, events=plan.events, overdue=plan.overdue, wake=plan.wake, repeated=True)
     if s.head.deleting:
@@ -110,7 +110,7 @@ def after_failure(s: Snapshot, plan: Plan, error: Exception) -> Plan:
 
 
 def build_status(s: Snapshot, plan: Plan) -> dict[str, Any]:
-    """The whole ``status`` that is true once the plan is carried out."""
+    """Return the whole ``status`` that is true once the plan is carried out."""
     machine = plan.machine
     status: dict[str, Any] = {
         "phase": plan.phase.value,
@@ -137,7 +137,7 @@ def build_status(s: Snapshot, plan: Plan) -> dict[str, Any]:
                 status["nodeRef"]["uid"] = machine.node_uid
     elif plan.undecided or (s.world.machine_known is Known.UNKNOWN and not plan.nothing_left):
         status["machineRef"] = s.stored.raw.get("machineRef")
-    # B5.2: Cluster API deletes the other two while the Machine goes; to say so twice would cost two writes more.
+    # B5.2: Cluster API deletes the other two while the Machine goes; reporting each would cost two more writes.
     going = machine is not None and machine.deleting
     for field, child in (("bootstrapRef", plan.bootstrap), ("infrastructureRef", plan.infrastructure)):
         if child is not None:
@@ -159,27 +159,28 @@ def build_status(s: Snapshot, plan: Plan) -> dict[str, Any]:
 
 
 def _message(plan: Plan) -> str:
-    # The suffix makes the status change, so that the event of an overdue deletion is told with it.
+    # The suffix changes the status, so that the event of an overdue deletion is sent with it.
     return plan.message[:_MESSAGE_LIMIT] + ("; the deletion takes longer than it should" if plan.overdue else "")
 
 
 def provider_text_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """A3: whether nothing but shown values of the provider differ, which is written at most every few minutes."""
-    # Most changes differ in one of these, and the rest costs more.
+    """A3: whether only displayed values of the provider differ, which are written at most every few minutes."""
+    # Compared first because most changes differ here; the rest is more expensive.
     same = old.get("phase") == new.get("phase") and old.get("message") == new.get("message")
     return same and _without_display(old) == _without_display(new)
 
 
 def text_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether nothing but messages differ: the server's words about one trouble may differ each time."""
+    """Whether only messages differ: the server may describe the same problem differently each time."""
     return _without_texts(old) == _without_texts(new)
 
 
 def machine_progress_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """B5.2: whether nothing but what mirrors a Machine on its way differs, which Cluster API reports in quick steps.
+    """B5.2: whether only values mirrored from a Machine in transition differ, which Cluster API changes in quick
+    succession.
 
-    What people and tools wait for is more than that: a phase, a reason, the status of a condition but of MachineReady,
-    MachineReady when it becomes true, and where to find a machine that is ready.
+    Not among them is what people and tools wait for: the phase, a reason, the status of a condition other than
+    MachineReady, MachineReady when it becomes true, and the addresses of a machine that is ready.
     """
     if new.get("phase") not in _MIRRORING or not new.get("machineRef"):
         return False
@@ -191,7 +192,7 @@ def machine_progress_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> boo
 
 
 def status_events(s: Snapshot, plan: Plan, new: Mapping[str, Any]) -> list[EventNote]:
-    """B4.7: what people are told of this run: a change of phase, and a resolution lost or regained."""
+    """B4.7: return the events of this run: a change of phase, and a resolution lost or regained."""
     events = list(plan.events)
     if plan.phase.value != s.stored.phase:
         warning = plan.phase is Phase.ERROR
@@ -223,7 +224,7 @@ def _reference(s: Snapshot, child: Child) -> dict[str, Any]:
 
 
 def _quiet(s: Snapshot) -> bool:
-    """A15: the provider cannot be read, but not for long enough to say so."""
+    """A15: whether the provider is unreadable, but not for long enough to report it."""
     return isinstance(s.world.resolution, Unreadable) and s.unreadable_for < s.timings.unreadable_limit
 
 
@@ -314,7 +315,7 @@ def _schedule_conditions(s: Snapshot, plan: Plan) -> list[Condition]:
         who = "the last known verdict is held" if plan.verdict.known else f"{s.spec.schedule} has never given a verdict"
     status: ConditionStatus = "False" if plan.want.down else "True"
     scheduled = Condition(ConditionType.SCHEDULED, status, plan.want.value, who)
-    # A15: what a failure to read leaves as it was keeps its words too.
+    # A15: while the schedule cannot be read, the last message stays.
     kept = _kept(existing, ConditionType.SCHEDULED) if isinstance(resolution, Unreadable) else []
     if any((c.status, c.reason) == (scheduled.status, scheduled.reason) for c in kept):
         scheduled = kept[0]
@@ -352,7 +353,7 @@ def _up_to_date(s: Snapshot, machine: MachineView | None) -> Condition | None:
         return None
     made_from = machine.head.annotations.get(names.ANNOTATION_TEMPLATE_HASH)
     if made_from is None:
-        message = "the Machine was not made by this controller and does not say from which template"
+        message = "the Machine was not created by this controller and does not say from which template"
         return Condition(ConditionType.UP_TO_DATE, "Unknown", Reason.NO_TEMPLATE_HASH, message)
     if made_from == s.spec.template_hash:
         return Condition(ConditionType.UP_TO_DATE, "True", "UpToDate")
@@ -409,7 +410,7 @@ def _without_mirror(status: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_words(entry: Mapping[str, Any]) -> dict[str, Any]:
-    # The provider's words, and those of a failure to read it, reach these two conditions and no others.
+    # Messages of the provider, or about failures to read it, only occur in these two conditions.
     shown = entry.get("type") == ConditionType.SPOT_SCHEDULE_RESOLVED or (
         entry.get("type") == ConditionType.READY and entry.get("reason") in _SHOWING
     )

@@ -1,4 +1,4 @@
-"""Writes what a plan came to: one status patch at most, then events, metrics and the plan book."""
+"""Reports the outcome of a run: at most one status patch, then events, metrics and the plan for ``/debug/plans``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _log = structlog.get_logger("fivespot.scheduledmachine")
 
 
 class MachineStatusWriter:
-    """The only place from which status is written, people are told and wake-ups are computed."""
+    """The only writer of status and events of ScheduledMachines, which also computes the next run."""
 
     def __init__(self, context: ManagerContext, metrics: MachineMetrics, timings: Timings) -> None:
         self._client = context.client
@@ -39,7 +39,7 @@ class MachineStatusWriter:
         self._plans = context.plans
         self._metrics = metrics
         self._timings = timings
-        # Small memories of this process; each entry goes with its object.
+        # State of this process; each entry is removed with its object.
         self._written: dict[Key, float] = {}
         self._overdue: dict[Key, str] = {}
 
@@ -50,10 +50,10 @@ class MachineStatusWriter:
         self._plans.forget(CONTROLLER, key)
 
     async def write(self, obj: Object, s: Snapshot, plan: Plan, *, let_go: bool = False) -> Result:
-        """Say what is true now, in one status write at most.
+        """Report the current state in at most one status write.
 
-        :param let_go: the finalizer is off, so there may be no object left to write to.
-        :raises ConflictError: the object has moved on.
+        :param let_go: the finalizer was removed, so there may be no object left to write to.
+        :raises ConflictError: the object has changed.
         """
         key = obj.key
         self._metrics.evaluated(s, plan)
@@ -62,8 +62,8 @@ class MachineStatusWriter:
         if let_go:
             self._tell(s, list(plan.events))
             return Result(phase=plan.phase.value)
-        # Before the status that remembers it: a run that is cut short in between records it again, and its token keeps
-        # that from being a second event.
+        # Before the status write: a run that is interrupted in between repeats it, and its token prevents a second
+        # event.
         self._tell(s, [event for event in plan.events if event.once])
         wake = self._seconds_to(s, plan)
         if plan.quiet:
@@ -81,9 +81,9 @@ class MachineStatusWriter:
         return Result(requeue_after=wake, phase=plan.phase.value)
 
     async def announce(self, obj: Object, s: Snapshot, plan: Plan) -> Object:
-        """Write the status of a plan before its steps are carried out; the object as the server has it then.
+        """Write the status of a plan before its steps are carried out; return the object after the write.
 
-        Where nothing changes it is a dry run, which fails as well once the object is not as it was read.
+        Where nothing changes it is a dry run, which also fails if the object is not as it was read.
 
         :raises NotFoundError: the object is gone.
         :raises ConflictError: the object has changed.
@@ -135,7 +135,7 @@ class MachineStatusWriter:
             )
 
     def _wait_to_write(self, key: Key, stored: StoredStatus, plan: Plan, new: dict[str, Any]) -> float:
-        """A3, B5.2: seconds since the last write that a change of what is only shown still has to wait."""
+        """A3, B5.2: seconds for which a change of displayed values alone still has to wait."""
         last = self._written.get(key)
         if last is None:
             return 0.0
@@ -150,13 +150,13 @@ class MachineStatusWriter:
     def _seconds_to(self, s: Snapshot, plan: Plan) -> float | None:
         waits = []
         if plan.wake is not None:
-            # A wall clock that stands a hair before the boundary must not make the key run twice.
+            # A wall clock that reads slightly before the boundary must not make the key run twice.
             waits.append(max((plan.wake - s.now + timedelta(milliseconds=1)).total_seconds(), 0.0))
         if plan.recheck:
             jitter = self._timings.unresolved_jitter
             waits.append(self._timings.unresolved_recheck * (1 + self._rng.uniform(-jitter, jitter)))
         if not waits and not plan.settled:
-            # B8.5: whatever it waits for may come without an event, or the event be lost.
+            # B8.5: what it waits for may happen without an event, or the event may be lost.
             waits.append(self._timings.next_look * (1 + self._rng.uniform(0, self._timings.unresolved_jitter)))
         return min(waits) if waits else None
 

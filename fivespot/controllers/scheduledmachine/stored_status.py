@@ -1,7 +1,7 @@
 """The state that ``status`` of a ScheduledMachine keeps between runs.
 
-The reading is lenient: a status that an older version, the existing 5-Spot or a person left behind is read as far as
-it makes sense, and the rest counts as absent.
+Parsing is lenient: a status that an older version, 5-Spot or a person left behind is used where it is valid, and the
+rest counts as absent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["ReplacementCount", "StoredStatus", "read_stored_children", "read_sto
 
 @dataclass(frozen=True, slots=True)
 class ReplacementCount:
-    """The brake on replacements: how many, when the last was noted, and for which Machine it was counted."""
+    """The replacements so far: their number, the time of the last, and the Machine for which it was counted."""
 
     count: int = 0
     last: datetime | None = None
@@ -32,7 +32,7 @@ class ReplacementCount:
 
 @dataclass(frozen=True, slots=True)
 class StoredStatus:
-    """The typed part of ``status`` that decisions rest on, and the raw rest that reports start from."""
+    """The typed part of ``status`` that decisions rest on, and the raw rest that new statuses start from."""
 
     raw: Mapping[str, Any] = field(default_factory=dict)
     phase: str = ""
@@ -72,7 +72,7 @@ def read_stored_status(body: Mapping[str, Any]) -> StoredStatus:
 
 
 def read_stored_children(body: Mapping[str, Any]) -> StoredStatus:
-    """No more than the children that ``status`` names. Cheap enough for every event."""
+    """Read only the children that ``status`` names; cheap enough for every event."""
     status = _mapping(body.get("status"))
     return StoredStatus(
         bootstrap=_child(status.get("bootstrapRef")), infrastructure=_child(status.get("infrastructureRef"))
@@ -80,7 +80,7 @@ def read_stored_children(body: Mapping[str, Any]) -> StoredStatus:
 
 
 def _replaced(value: object) -> ReplacementCount:
-    """The brake as a whole or not at all: a count without its time could never run out."""
+    """Read the replacement count as a whole or not at all: without its time it could never be reset."""
     replaced = _mapping(value)
     count, last = replaced.get("count"), read_instant(replaced.get("lastTime"))
     if not isinstance(count, int) or not 0 < count < 1_000_000 or last is None:

@@ -1,4 +1,4 @@
-"""Every waiting time of the contract in one value."""
+"""The waiting times of the contract, in one value."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from fivespot.runtime.backoff import Backoff, backoff_ceiling
 __all__ = ["RETRIES", "Timings"]
 
 RETRIES: Final = Backoff(base=0.1, cap=30.0)
-"""Between tries after passing errors. While the API server cannot be reached, the waits stay at 3 seconds: the cap is
-how long a machine may wait when the server answers, and fails."""
+"""Between tries after transient errors. While the API server cannot be reached, the waits stay at 3 seconds; the cap
+applies when the server answers with errors.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,11 @@ class Timings:
     """
 
     unresolved_recheck: float = UNRESOLVED_RETRY  # A8: a rate alert needs an evaluation per minute
-    unresolved_jitter: float = UNRESOLVED_RETRY_JITTER  # A8: +-20 %, so that thousands do not meet
-    display_interval: float = 300.0  # A3: a change of shown values alone
-    mirror_interval: float = 1.0  # B5.2: a change of what mirrors the Machine on its way alone
+    unresolved_jitter: float = UNRESOLVED_RETRY_JITTER  # A8: +-20 %, so that thousands do not coincide
+    display_interval: float = 300.0  # A3: for a change of displayed values alone
+    mirror_interval: float = 1.0  # B5.2: for a change of values mirrored from a Machine in transition alone
     unreadable_limit: float = UNREADABLE_PATIENCE  # A15: a restart writes nothing
-    conflict_limit: float = 15.0  # B8.5: a conflict that lasts longer is told
+    conflict_limit: float = 15.0  # B8.5: a conflict that lasts longer is reported
     refusal_base: float = 30.0  # B1.7
     refusal_cap: float = 300.0  # B1.7
     refusal_jitter: float = 0.2  # B1.7
@@ -38,8 +39,8 @@ class Timings:
     replacement_cap: float = 600.0  # B7.1
     replacement_reset: float = 600.0  # B7.1: of readiness
     late_deletion: float = 60.0  # B5.5: how long after a cancelled shutdown a deletion sent before may arrive
-    next_look: float = 300.0  # B8.5: the longest time without another look while something is not as wanted
-    clock_check: float = 10.0  # B1.21: how soon it is noticed that the wall clock was set
+    next_look: float = 300.0  # B8.5: the longest time without another run while something is not as wanted
+    clock_check: float = 10.0  # B1.21: the interval of checks whether the wall clock was set
     orphan_search: float = 600.0  # B5.5: between two searches for objects whose ScheduledMachine is gone
     orphan_age: float = 120.0  # B5.5: younger objects are left alone
 

@@ -59,7 +59,7 @@ class QueueEntry(Generic[K]):
 
 
 class _Entry(msgspec.Struct, Generic[K], gc=False, eq=False):
-    # Not seen by the cycle collector, which would look at every entry of a large queue again and again.
+    # Not tracked by the cycle collector, which would traverse every entry of a large queue again and again.
     key: K
     turn: Hashable
     wanted: bool = False
@@ -73,7 +73,7 @@ class _Entry(msgspec.Struct, Generic[K], gc=False, eq=False):
 
 
 class _Failed(msgspec.Struct, gc=False, eq=False):
-    # Misses are the failures to reach the server since it last answered.
+    # Misses count the failures to reach the server since it last answered.
     count: int = 0
     misses: int = 0
     until: float = -math.inf
@@ -156,7 +156,7 @@ class QueueCore(Generic[K]):
             heapq.heapify(self._delayed)
 
     def next_due(self) -> float | None:
-        """The earliest instant at which a delay ends."""
+        """Return the earliest instant at which a delay ends."""
         while self._delayed:
             due, seq, entry = self._delayed[0]
             if entry.delay_seq == seq and entry.due == due:
@@ -165,7 +165,7 @@ class QueueCore(Generic[K]):
         return None
 
     def promote(self, now: float, limit: int) -> int:
-        """Make wanted the keys whose delay has ended, earliest first and at most ``limit``; how many these are."""
+        """Make the keys whose delay has ended wanted, earliest first and at most ``limit``; return their number."""
         count = 0
         while count < limit and (due := self.next_due()) is not None and due <= now:
             entry = heapq.heappop(self._delayed)[2]
@@ -173,14 +173,14 @@ class QueueCore(Generic[K]):
             self._delayed_live -= 1
             failed = self._failures.get(entry.key)
             if failed is not None and failed.until <= now:
-                # Served: the next failure counts, even when the clock reads a hair less than the timer promised.
+                # Due: the next failure counts, even if the clock reads slightly less than the timer's deadline.
                 failed.until = -math.inf
             self._want(entry, now)
             count += 1
         return count
 
     def take(self, now: float) -> tuple[K, float] | None:
-        """The next key and the seconds it has been wanted, or None. It is running until :meth:`done`."""
+        """Take the next key, which runs until :meth:`done`; return it and the seconds it has been wanted, or None."""
         if not self.ready:
             return None
         token = self._rotation.popleft()
@@ -203,7 +203,8 @@ class QueueCore(Generic[K]):
         return entry.key, now - entry.since
 
     def done(self, key: K, now: float) -> float:
-        """Hand back a taken key; the seconds since it was taken. It is ready at once if it was added meanwhile.
+        """Hand back a taken key; return the seconds since it was taken. It is ready at once if it was added
+        meanwhile.
 
         :raises ValueError: the key is not running.
         """
@@ -245,7 +246,7 @@ class QueueCore(Generic[K]):
         self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
-        """Consecutive failures counted for the key, of either sort."""
+        """Return the number of consecutive failures of the key, of either sort."""
         failed = self._failures.get(key)
         return failed.count + failed.misses if failed else 0
 
@@ -254,11 +255,11 @@ class QueueCore(Generic[K]):
         return [entry.key for entry in self._entries.values() if entry.wanted and not entry.running]
 
     def unfinished(self, now: float) -> list[float]:
-        """For each running key the seconds since it was taken."""
+        """Return for each running key the seconds since it was taken."""
         return [now - entry.started for entry in self._entries.values() if entry.running]
 
     def snapshot(self, now: float) -> list[QueueEntry[K]]:
-        """All keys: running ones first, then ready ones, then by the end of their delay."""
+        """Return all keys: running ones first, then ready ones, then by the end of their delay."""
         entries = []
         for entry in self._entries.values():
             if entry.running:

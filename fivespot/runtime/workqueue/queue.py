@@ -1,4 +1,4 @@
-"""Observable state of a queue, for metrics exporters."""
+"""The work queue of a controller, and the state that metrics show of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ObservableQueue(Protocol):
     def name(self) -> str: ...
 
     def __len__(self) -> int:
-        """Keys that are ready to be taken now."""
+        """Return the number of keys that are ready to be taken."""
         ...
 
     def unfinished(self) -> Sequence[float]:
@@ -143,7 +143,7 @@ class WorkQueue(Generic[K]):
     def add_after(self, key: K, seconds: float, *, priority: int | None = None) -> None:
         """Make the key ready in so many seconds, or earlier if anything asks for that.
 
-        Zero or less is now; infinity is never, so nothing is scheduled.
+        Zero or less means now; infinity means never, so nothing is scheduled.
 
         :raises ValueError: ``seconds`` is not a number.
         """
@@ -181,7 +181,7 @@ class WorkQueue(Generic[K]):
         return until - now
 
     def forget(self, key: K) -> None:
-        """Forget earlier failures of a key, because a run ended well or retrying has no sense."""
+        """Forget earlier failures of a key, because a run succeeded or retrying is pointless."""
         self._core.forget(key)
 
     def failures(self, key: K) -> int:
@@ -208,7 +208,7 @@ class WorkQueue(Generic[K]):
                 await waiter
             except asyncio.CancelledError:
                 if waiter.cancelled():
-                    with contextlib.suppress(ValueError):  # a wake-up may have passed it over already
+                    with contextlib.suppress(ValueError):  # a wake-up may have skipped it already
                         self._waiters.remove(waiter)
                 elif self._core.ready:
                     # This getter was woken for a key that it will not take.
@@ -228,14 +228,14 @@ class WorkQueue(Generic[K]):
             self._wake()
 
     def shut_down(self) -> None:
-        """Close the queue: every getter, waiting or to come, gets an error, and adds do nothing. May be repeated."""
+        """Close the queue: every current and later getter gets an error, and adds do nothing. May be repeated."""
         self._closed = True
         self._disarm()
         while self._waiters:
             self._wake()
 
     def reopen(self) -> None:
-        """Start again empty after a shutdown, with no key, delay or failure left.
+        """Reopen the queue after a shutdown, without any key, delay or failure.
 
         :raises RuntimeError: the queue is open, or a taken key was not handed back.
         """
@@ -245,7 +245,7 @@ class WorkQueue(Generic[K]):
         self._closed = False
 
     def __len__(self) -> int:
-        """Keys that are ready; neither delayed nor running ones."""
+        """Return the number of ready keys; neither delayed nor running ones count."""
         return self._core.ready
 
     def ready_keys(self) -> list[K]:
@@ -274,7 +274,7 @@ class WorkQueue(Generic[K]):
     def _arm(self) -> None:
         due = self._core.next_due()
         if due is None or due >= self._timer_at:
-            # A timer that is earlier than need be only finds nothing to do and is set anew.
+            # A timer that fires too early finds nothing to do and is rearmed.
             return
         self._disarm()
         now = self._clock.monotonic()
@@ -289,7 +289,7 @@ class WorkQueue(Generic[K]):
         self._timer_at = math.inf
 
     def _fire(self) -> None:
-        # A loop may call a timer early by its clock's resolution; what was promised for this instant is due now.
+        # A loop may call a timer early by its clock's resolution; keys due at its deadline are due now.
         now = max(self._clock.monotonic(), self._timer_at)
         self._timer = None
         self._timer_at = math.inf

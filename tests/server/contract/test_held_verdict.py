@@ -67,7 +67,7 @@ def test_a_changed_reference_that_never_resolved_gives_five_minutes_at_least_and
     warning = eventually(lambda: scenario.events("ScheduleReferenceUnresolved"), what="a Warning")[0]
     assert warning["type"] == "Warning"
     assert f"{scenario.provider.kind}/misspelt" in warning["note"]
-    assert f"it goes at {status['nextCleanup']}" in warning["note"], "it tells when"
+    assert f"it is deleted at {status['nextCleanup']}" in warning["note"], "it tells when"
     # It appears, but says nothing yet: still never resolved, and the clock runs on.
     scenario.provider.create(scenario.namespace, "misspelt")
     scenario.wait_condition("SpotScheduleResolved", "False", "StatusActiveMissing")

@@ -228,7 +228,7 @@ def lose(scenario: Scenario) -> Json:
 
 def due(message: str, number: int) -> datetime:
     """Return the time at which the replacement of that number is announced for."""
-    found = re.fullmatch(rf"replacement {number} is created at (\S+); each loss doubles the wait", message)
+    found = re.fullmatch(rf"replacement {number} is created at (\S+); each loss doubles the delay", message)
     assert found is not None, message
     return datetime.fromisoformat(found[1])
 

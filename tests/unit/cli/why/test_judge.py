@@ -186,11 +186,16 @@ def test_a_refusal_of_an_earlier_spec_does_not_stand(server: Server) -> None:
 
 def test_what_was_in_the_way_and_is_not_any_more_does_not_stand(server: Server) -> None:
     """The controller is behind, or does not run."""
-    own(server, status=told("MachineCreationFailed", f"Machine {NAMESPACE}/{NAME} exists and is not ours: delete it"))
+    own(
+        server,
+        status=told(
+            "MachineCreationFailed", f"Machine {NAMESPACE}/{NAME} exists and is not controlled by it: delete it"
+        ),
+    )
     found = explained(server)
     assert (found.phase, bool(found.due)) == ("Active", True)
     assert found.reported is not None
-    assert found.reported.message.endswith("is not ours: delete it")
+    assert found.reported.message.endswith("is not controlled by it: delete it")
     machine(server, controller="another")
     again = explained(server)
     assert (again.phase, again.due) == ("Error", ())
