@@ -1,4 +1,4 @@
-"""API types of fivespot: ScheduledMachine and what schedule kinds share. Values only; no behaviour.
+"""API types of fivespot: ScheduledMachine, and the types that schedule kinds share. Values only; no behaviour.
 
 `fivespot.api.names` holds every name that other people's manifests and dashboards rely on.
 """

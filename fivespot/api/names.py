@@ -1,6 +1,6 @@
-"""Every name that other people's manifests, dashboards and scripts rely on.
+"""The names that users' manifests, dashboards and scripts rely on.
 
-They match the existing 5-Spot to the byte (its objects must apply unchanged); what is marked *ours* is additive.
+They are exactly those of 5-Spot, whose objects must apply unchanged; names marked *ours* are additions.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ FIELD_MANAGER: Final = "5spot-controller"
 EVENT_REPORTER: Final = "5spot-controller"
 SYSTEM_NAMESPACE: Final = "5spot-system"
 LEADER_LEASE: Final = "5spot-leader"
-"""The Lease of a manager that runs the machine reconciler; shared with the existing 5-Spot, so that they exclude each
-other."""
+"""The Lease of a manager that runs the machine reconciler; 5-Spot uses the same, so that the two exclude each other.
+"""
 
 LABEL_MACHINE: Final = f"{GROUP}/scheduled-machine"
 """On the Machine, bootstrap and infrastructure objects: the ScheduledMachine's name."""
@@ -41,15 +41,15 @@ LABEL_AGGREGATE: Final = f"{GROUP}/aggregate-to-controller"
 """A ClusterRole with this label set to "true" adds its rules to the machine controller's."""
 
 ANNOTATION_UID: Final = f"{GROUP}/scheduled-machine-uid"
-"""Ours, on all three children: the uid of the ScheduledMachine they were made for."""
+"""Ours, on all three children: the uid of their ScheduledMachine."""
 ANNOTATION_SCHEDULE_REF: Final = f"{GROUP}/schedule-ref"
-"""Ours: `Kind/name` of the schedule that the children were made for."""
+"""Ours: `Kind/name` of the schedule for which the children were created."""
 ANNOTATION_TEMPLATE_HASH: Final = f"{GROUP}/template-hash"
-"""Ours: the first 16 hex digits of the SHA-256 of what the children were made from."""
+"""Ours: the first 16 hex digits of the SHA-256 of the template that the children were created from."""
 ANNOTATION_DRAIN_EXCLUDED_BY: Final = f"{GROUP}/drain-excluded-by"
-"""Ours, on a Machine: what asked Cluster API not to drain it, so that it can be undone."""
+"""Ours, on a Machine: the reason for which its drain is excluded, so that it can be undone."""
 ANNOTATION_RECONCILERS: Final = f"{GROUP}/reconcilers"
-"""Ours, on a Lease: the holder's reconcilers, so that two deployments that share a Lease by mistake find out."""
+"""Ours, on a Lease: the holder's reconcilers, so that deployments which share a Lease by mistake notice it."""
 ANNOTATION_PAUSED: Final = "cluster.x-k8s.io/paused"
 
 LABEL_CLUSTERCTL: Final = "clusterctl.cluster.x-k8s.io"
@@ -74,7 +74,7 @@ MAX_TAINTS: Final = 64
 
 
 class Phase(StrEnum):
-    """`status.phase`: a report for people, never the program counter."""
+    """`status.phase`: reported for people; no decision depends on it."""
 
     PENDING = "Pending"
     ACTIVE = "Active"
@@ -101,9 +101,9 @@ class ConditionType(StrEnum):
 
 
 class Reason(StrEnum):
-    """Reasons of conditions and events; those that say how a schedule reference resolved are `fivespot.contract`'s."""
+    """Reasons of conditions and events; those of resolving a schedule reference are in `fivespot.contract`."""
 
-    # In use by the existing 5-Spot.
+    # Those of 5-Spot.
     RECONCILE_SUCCEEDED = "ReconcileSucceeded"
     RECONCILE_FAILED = "ReconcileFailed"
     SCHEDULE_ACTIVE = "ScheduleActive"

@@ -1,4 +1,4 @@
-"""`ScheduledMachine.spec`: field by field what `kubectl explain scheduledmachine.spec` shows."""
+"""The ScheduledMachine kind. Docstrings of fields are the texts that `kubectl explain` shows."""
 
 from __future__ import annotations
 
@@ -51,8 +51,9 @@ class ScheduleReference(ApiModel):
             check=lambda value: value.startswith(f"{PROVIDER_GROUP}/"),
         ),
     ]
-    """Group and version of the schedule. The group is spotschedules.5spot.finos.org; any version that is served will
-    do."""
+    """Group and version of the schedule. The group is spotschedules.5spot.finos.org; the version is any that is
+    served.
+    """
     kind: Annotated[str, Field(min_length=1, max_length=63, pattern=KIND_PATTERN)]
     """Kind of the schedule, such as TimeBasedSpotSchedule."""
     name: Annotated[str, Field(min_length=1, max_length=253, pattern=DNS_SUBDOMAIN_PATTERN)]
@@ -98,7 +99,7 @@ class EmbeddedObject(ApiModel):
     metadata: EmbeddedMetadata | None = None
     """Labels and annotations of the object."""
     spec: Annotated[dict[str, Any], preserve_unknown_fields()]
-    """The object's own spec, taken over as it is."""
+    """The object's spec, used as it is."""
 
 
 class MachineTemplate(ApiModel):
@@ -132,7 +133,7 @@ class NodeTaint(ApiModel):
     value: Annotated[str, Field(max_length=63, pattern=LABEL_VALUE_PATTERN)] | None = None
     """Value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
-    """What happens to pods that do not tolerate the taint."""
+    """Effect on pods that do not tolerate the taint."""
 
 
 NodeTaints = Annotated[
@@ -174,10 +175,9 @@ class ScheduledMachineSpec(ApiModel):
     """The desired machine and the schedule that it follows."""
 
     schedule: ScheduleReference
-    """The schedule that decides when the machine exists. While it says so, there is a machine; a schedule that cannot
-    be read changes nothing."""
+    """The schedule that decides when the machine exists. While it cannot be read, nothing changes."""
     enabled: bool = True
-    """False takes the machine away with grace and drain, whatever the schedule says."""
+    """False removes the machine, after grace period and drain, whatever the schedule says."""
     cluster_name: Annotated[
         str,
         Field(min_length=1, max_length=63, pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$"),
@@ -194,14 +194,17 @@ class ScheduledMachineSpec(ApiModel):
     machine_template: MachineTemplate | None = None
     """Labels, annotations and version of the Machine."""
     priority: Annotated[int, Field(ge=0, le=255)] = 50
-    """When thousands of machines flip together, higher ones go first within a namespace."""
+    """Order among the machines of a namespace that change at the same time; higher values go first."""
     graceful_shutdown_timeout: Duration = "5m"
-    """How long a machine is kept after it is no longer wanted, before it is drained: a whole number of s, m or h, at
-    most 24h; 0s is valid."""
+    """Time for which a machine is kept after it is no longer wanted, before it is drained: a whole number of s, m or
+    h, at most 24h; 0s is valid.
+    """
     node_drain_timeout: Duration = "5m"
-    """How long draining may take: a whole number of s, m or h, at most 24h; 0s means that the node is not drained."""
+    """Limit on the time for draining: a whole number of s, m or h, at most 24h; 0s means that the node is not
+    drained.
+    """
     kill_switch: bool = False
-    """True takes the machine away at once: no grace, no drain."""
+    """True removes the machine at once, without grace period and drain."""
     node_taints: Annotated[NodeTaints, undefaulted()] = Field(default=[])
     """Taints of the machine's Node; they need Cluster API's MachineTaintPropagation feature."""
     kill_if_commands: Annotated[
@@ -257,9 +260,9 @@ class SpotScheduleStatus(ApiModel):
     resolved: bool | None = None
     """Whether the schedule can be read and is ready."""
     active: bool | None = None
-    """The last verdict of the schedule; held while it is not resolved. Absent: it never gave one."""
+    """The last verdict of the schedule, which is held while it is not resolved. Absent if there never was one."""
     reason: str | None = None
-    """Resolved, or why not."""
+    """Resolved, or the reason why it is not."""
     message: str | None = None
     """Details for people."""
     provider_generation: int | None = None
@@ -267,20 +270,20 @@ class SpotScheduleStatus(ApiModel):
     last_transition_time: Timestamp | None = None
     """The schedule's own status.lastTransitionTime."""
     reference: ScheduleIdentity | None = None
-    """The schedule that this was read from; a changed reference does not inherit it."""
+    """The schedule that gave the verdict; a changed reference does not inherit it."""
     reference_changed_time: Timestamp | None = None
-    """When spec.schedule was changed to this schedule, while it has not given a verdict yet."""
+    """Time at which spec.schedule changed to this schedule, while it has not given a verdict yet."""
 
 
 class Replacements(ApiModel):
-    """A count of replacements that no schedule asked for, for the back-off of the next one."""
+    """The number of replacements that no schedule asked for, which delays the next one."""
 
     count: int | None = None
     """Replacements since the machine was last ready for 10 minutes."""
     last_time: Timestamp | None = None
-    """When the last one was begun."""
+    """Time at which the last one was begun."""
     uid: str | None = None
-    """Uid of the Machine that the count was last raised for, so that each is counted once."""
+    """Uid of the Machine that was counted last, so that each is counted once."""
 
 
 class ScheduledMachineStatus(ApiModel):
@@ -294,7 +297,7 @@ class ScheduledMachineStatus(ApiModel):
     """Ready: settled as wanted. MachineReady: the machine's node is ready. SpotScheduleResolved: the schedule can be
     read. Scheduled: whether a machine is wanted, and who decided."""
     in_schedule: bool | None = None
-    """What the schedule wants, before enabled and killSwitch are considered."""
+    """The schedule's verdict, before enabled and killSwitch are considered."""
     ready: bool | None = None
     """Whether the machine's node is ready."""
     provider_id: Annotated[str | None, Field(alias="providerID")] = None
@@ -310,11 +313,11 @@ class ScheduledMachineStatus(ApiModel):
     observed_generation: int | None = None
     """The metadata.generation that this status was computed for."""
     last_scheduled_time: Timestamp | None = None
-    """When the present or last Machine was created."""
+    """Time at which the current or last Machine was created."""
     next_cleanup: Timestamp | None = None
-    """When the grace period ends and the machine is drained."""
+    """Time at which the grace period ends and the machine is drained."""
     shutdown_requested_time: Timestamp | None = None
-    """When the machine was first no longer wanted; the grace period counts from here."""
+    """Time from which the machine has not been wanted; the grace period counts from it."""
     spot_schedule: SpotScheduleStatus | None = None
     """The schedule's verdict."""
     replacements: Replacements | None = None
@@ -322,10 +325,8 @@ class ScheduledMachineStatus(ApiModel):
 
 
 class ScheduledMachine(ApiModel):
-    """A Cluster API machine that exists while a schedule says so.
-
-    The referenced schedule decides when; the ScheduledMachine says what: a bootstrap object, an infrastructure object
-    and the Machine that joins them to a cluster.
+    """A Cluster API machine that exists while a schedule is active. The ScheduledMachine describes the machine: a
+    bootstrap object, an infrastructure object and the Machine that joins them to a cluster.
     """
 
     spec: ScheduledMachineSpec
@@ -339,7 +340,7 @@ NAME_RULE: Final = Cel(
     f"metadata.name must be at most {MAX_NAME_LENGTH} characters: it becomes a label value",
     optional_old_self=True,
 )
-"""Judges creates only: an older object with a longer name must still take status and lose its finalizer."""
+"""Applies to creation only: for an older object with a longer name, status and finalizer must remain writable."""
 
 COLUMNS: Final = (
     Column("Phase", "string", ".status.phase"),
@@ -356,7 +357,7 @@ COLUMNS: Final = (
 
 
 def definition() -> dict[str, Any]:
-    """The CustomResourceDefinition of ScheduledMachine."""
+    """Return the CustomResourceDefinition of ScheduledMachine."""
     return crd(
         group=GROUP,
         kind=KIND,
@@ -364,7 +365,7 @@ def definition() -> dict[str, Any]:
         singular=SINGULAR,
         short_names=("sm",),
         columns=COLUMNS,
-        # Both are looked for by `clusterctl move`: the kind, and everything below an object of it, moves along.
+        # Labels for `clusterctl move`: objects of the kind, and everything that they own, move along.
         labels={LABEL_CLUSTERCTL: "", LABEL_CLUSTERCTL_MOVE_HIERARCHY: ""},
         versions=(CrdVersion(VERSION, ScheduledMachine, rules=(NAME_RULE,)),),
     )

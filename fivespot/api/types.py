@@ -1,4 +1,4 @@
-"""The value types that kinds share."""
+"""The value types that all kinds share."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ class ApiModel(RuledModel):
 
 
 def duration_seconds(text: str) -> int:
-    """Seconds of a duration such as `30s`, `5m` or `2h`. Raises `ValueError` for anything else."""
+    """Return the seconds of a duration such as `30s`, `5m` or `2h`. Raises `ValueError` for anything else."""
     number, unit = text[:-1], text[-1:]
     if unit not in _SECONDS_PER or not (number.isascii() and number.isdigit()):
-        raise ValueError(f"{text!r} is no duration: write a whole number and one of s, m, h, such as 5m")
+        raise ValueError(f"{text!r} is not a duration: write a whole number and one of s, m, h, such as 5m")
     return int(number) * _SECONDS_PER[unit]
 
 
 def _at_most(hours: int) -> Cel:
-    # The look at the digits keeps CEL's duration() from overflowing, which would read as a broken rule.
+    # The check of the digits keeps CEL's duration() from overflowing, which would be reported as a broken rule.
     return Cel(
         f"self.matches('^0*[0-9]{{1,6}}[smh]$') && duration(self) <= duration('{hours}h')",
         f"must be a whole number of s, m or h, such as 90m, and at most {hours}h",
@@ -78,9 +78,9 @@ INSTANT_PATTERN: Final = (
 )
 """An RFC 3339 instant that exists, in the years 1000 to 8999.
 
-Precise on purpose: a rule may hand what matches to CEL's `timestamp()`, and an error while a rule is evaluated is the
-one thing that the API server does not tolerate in objects older than the rule. For the same reason the fields have no
-`format: date-time`: with it, the server converts the value before any rule can look at it.
+Exact on purpose: a rule may pass a matching value to CEL's `timestamp()`, and an error during the evaluation of a
+rule is refused even for objects older than the rule. For the same reason the fields have no `format: date-time`: with
+it, the server converts the value before any rule is evaluated.
 """
 
 
@@ -96,7 +96,7 @@ Instant = Annotated[
 
 
 def starts_with_any(text: str, prefixes: Iterable[str]) -> str:
-    """CEL that is true when the string expression `text` begins with one of `prefixes`."""
+    """Return a CEL expression: whether the string expression `text` begins with one of `prefixes`."""
     return " || ".join(f"{text}.startsWith('{prefix}')" for prefix in prefixes)
 
 
@@ -138,24 +138,24 @@ Annotations = Annotated[dict[str, Annotated[str, Field(max_length=65536)]], Fiel
 
 
 class StatusCondition(ApiModel):
-    """One condition, as of the Kubernetes API conventions."""
+    """A condition, as in the Kubernetes API conventions."""
 
     type: Annotated[str, Field(max_length=316)]
-    """What the condition is about, such as Ready."""
+    """Type of the condition, such as Ready."""
     status: Literal["True", "False", "Unknown"]
     """True, False or Unknown."""
     observed_generation: int | None = None
     """The metadata.generation that the condition was computed for."""
     last_transition_time: Timestamp | None = None
-    """When the status last changed from one value to another."""
+    """Time at which status last changed from one value to another."""
     reason: Annotated[str, Field(max_length=1024)] | None = None
-    """One word for programs: why the status is what it is."""
+    """Reason for the status, in one word, for programs."""
     message: Annotated[str, Field(max_length=32768)] | None = None
-    """A sentence for people: details of the last change."""
+    """Details for people."""
 
 
 Conditions = Annotated[list[StatusCondition], list_map("type")]
-"""Conditions, told apart by type, so that several writers can own different ones."""
+"""Conditions, keyed by type, so that several writers can own different ones."""
 
 DAY_PATTERN: Final = "(mon|tue|wed|thu|fri|sat|sun)"
 
@@ -169,13 +169,13 @@ _SPACE: Final = "[ \\t]*"
 
 
 def _list_of(value: str) -> str:
-    """A pattern for comma-separated values and ranges, with space around each."""
+    """Return a pattern for comma-separated values and ranges, with spaces around each."""
     part = f"{_SPACE}{value}{_SPACE}(-{_SPACE}{value}{_SPACE})?"
     return f"^{part}(,{part})*$"
 
 
 def whole_hours(for_minutes: str) -> Cel:
-    """The rule of an hour expression; its message ends with what to use for minutes."""
+    """Return the rule of an hour expression; its message ends with the alternative for minutes."""
     return matches(
         _list_of(_HOUR),
         "must be whole hours: 0 to 23, a range such as 9-17 (which runs until 17:59) or 22-6, or several with commas; "
@@ -210,12 +210,12 @@ class ScheduleStatus(ApiModel):
     """The verdict of a schedule, which ScheduledMachines act on."""
 
     active: bool
-    """True: machines that refer to this schedule should exist. False: they should not."""
+    """Whether machines that refer to this schedule should exist."""
     conditions: Conditions | None = None
-    """Ready is True while the verdict can be relied on; while it is anything else, machines stay as they are."""
+    """Condition Ready is True while the verdict is reliable; otherwise machines stay as they are."""
     observed_generation: int | None = None
     """The metadata.generation that this status was computed for."""
     last_transition_time: Timestamp | None = None
-    """When active last changed."""
+    """Time at which active last changed."""
     next_transition_time: Annotated[Timestamp | None, nullable()] = None
-    """When active changes next, as far as is known now; null when it never does."""
+    """Time at which active changes next, as far as is known; null if it never does."""

@@ -1,6 +1,6 @@
 """Validation of stored objects: the same rules as at admission, for objects that are older than a rule.
 
-Messages name the field as a person wrote it and never quote what an embedded spec holds, which may be a credential.
+Messages name the field as the user wrote it and never quote values of an embedded spec, which may be credentials.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_QUOTED = 64
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong: the field's path, and what is allowed there."""
+    """A violation: the path of the field, and the values that are allowed there."""
 
     field: str
     message: str
@@ -44,8 +44,8 @@ class InvalidObject(ValueError):
 def validate(model: type[Model], value: object, at: str = "spec") -> Model:
     """Validate decoded JSON as a model.
 
-    Types that JSON has no values for are read from those it writes them as, also in strict models: instants and dates
-    from strings, sets and tuples from lists, enumerations from their values.
+    Types without JSON values are converted from their JSON form, also in strict models: instants and dates from
+    strings, sets and tuples from lists, enumerations from their values.
 
     :raises InvalidObject: it is invalid; the paths begin with ``at``.
     """
@@ -54,24 +54,24 @@ def validate(model: type[Model], value: object, at: str = "spec") -> Model:
     except ValidationError as error:
         problems = error
     try:
-        # Only here, because pydantic's JSON parser refuses deep nesting, which embedded specs may have.
+        # Not used by default, because pydantic's JSON parser refuses deep nesting, which embedded specs may have.
         return model.model_validate_json(msgspec.json.encode(value))
     except ValidationError as error:
         if not any(detail["type"] == "json_invalid" for detail in error.errors(include_url=False)):
             problems = error
     except (TypeError, ValueError, RecursionError, OverflowError):
-        pass  # It is not JSON; the first error says what is wrong.
+        pass  # Not JSON; the first error describes the problem.
     details = problems.errors(include_url=False, include_context=False)
     raise InvalidObject(tuple(_problem(detail, at) for detail in details)) from None
 
 
 def validate_spec(spec: object) -> ScheduledMachineSpec:
-    """`spec` of a ScheduledMachine as stored. Raises `InvalidObject` that names each field at fault."""
+    """Parse `spec` of a stored ScheduledMachine. Raises `InvalidObject`, which names each invalid field."""
     return validate(ScheduledMachineSpec, spec)
 
 
 def validate_machine(obj: Mapping[str, Any]) -> ScheduledMachineSpec:
-    """The spec of a whole stored ScheduledMachine, after judging its name too. Raises `InvalidObject`."""
+    """Parse the spec of a whole stored ScheduledMachine, and validate its name. Raises `InvalidObject`."""
     name = obj["metadata"]["name"]
     if len(name) > MAX_NAME_LENGTH:
         message = f"must be at most {MAX_NAME_LENGTH} characters, because it becomes a label value; it has {len(name)}"

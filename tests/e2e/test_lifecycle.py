@@ -27,7 +27,9 @@ def test_a_wanted_machine_is_adopted_runs_and_is_mirrored(environment: Environme
     scenario = LiveScenario(environment, environment.namespace("life", family=family), family=family)
     scenario.run()
     # Cluster API writes the conditions of a Machine before its spec.
-    scenario.until(lambda: "providerID" in scenario.status, what="it is told where the machine is")
+    scenario.until(
+        lambda: {"providerID", "nodeRef"} <= scenario.status.keys(), what="status has the machine and its node"
+    )
     status, machine = scenario.status, scenario.machine()
     infrastructure = scenario.child(scenario.infrastructure)
     assert infrastructure is not None

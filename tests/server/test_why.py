@@ -157,7 +157,7 @@ def test_a_schedule_without_a_verdict_in_each_of_its_four_ways(scenario: Scenari
     scenario.wait_condition("Ready", "False", "ProviderNotFound")
     found = why()
     agrees(scenario, found)
-    assert "there never was a verdict" in found.headline
+    assert "there has never been a verdict" in found.headline
     assert [entry.state for entry in found.precedence][-1] == "no verdict, and never was one: not active"
     assert f"kubectl -n {scenario.namespace} get whyplayeds.{PROVIDER_GROUP}" in commands(found)
 

@@ -18,6 +18,7 @@ from support.contract_page import Row, contract_problems, contract_rows
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.timeout(400)
 def test_every_rule_has_a_test_or_is_planned(tmp_path: Path) -> None:
     report = tmp_path / "rows.json"
     command = [sys.executable, "-m", "pytest", "tests", "--long", "--collect-only", "-qq"]

@@ -1,4 +1,4 @@
-"""``fivespot timeline``: when a schedule is active over a period, worked out from a file, without a cluster.
+"""``fivespot timeline``: the active times of a schedule in a period, computed from a file, without a cluster.
 
-Each schedule is decided by its own provider, from change to change; nothing here knows how any of them decides.
+Each schedule is decided by its own provider, from change to change; nothing here depends on the kind.
 """

@@ -1,4 +1,4 @@
-"""``fivespot timeline``: its command line and its outputs."""
+"""``fivespot timeline``: its flags and outputs."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ __all__ = ["timeline"]
     required=True,
     help="YAML or JSON with one schedule or several; - is standard input. Repeatable.",
 )
-@click.option("--from", "start", metavar="T", default="now", help="When the period begins.")
-@click.option("--to", "end", metavar="T", default="+14d", help="When it ends; a distance counts from --from.")
+@click.option("--from", "start", metavar="T", default="now", help="Start of the period.")
+@click.option("--to", "end", metavar="T", default="+14d", help="End of the period; a distance counts from --from.")
 @click.option("--zone", metavar="ZONE", help="Time zone to read and show times in; default that of the schedule.")
-@click.option("--name", metavar="[KIND/]NAME", help="Which schedule, where there are several.")
+@click.option("--name", metavar="[KIND/]NAME", help="The schedule to show, if there are several.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 @click.option("--png", metavar="FILE", help="Draw the period as a picture, too.")
 @click.option("--ics", metavar="FILE", help="Write the active times as a calendar (iCalendar), too.")
@@ -69,7 +69,7 @@ def timeline(
         select,
         zone_name,
     )
-    from fivespot.cli.timeline.simulate import Simulation, ready  # noqa: PLC0415
+    from fivespot.cli.timeline.simulate import Simulation, prepare  # noqa: PLC0415
     from fivespot.cli.timeline.text import ASCII, UNICODE, render  # noqa: PLC0415
     from fivespot.runtime import SystemClock  # noqa: PLC0415
 
@@ -80,41 +80,41 @@ def timeline(
     chosen = select(schedules, name, where=where)
     if len(chosen) > 1 and (output == "json" or png or ics):
         raise ConfigError(
-            f"{where} holds {len(chosen)} schedules, and one can be shown so: choose with --name: {listed(chosen)}"
+            f"{where} holds {len(chosen)} schedules, and this output is for one: choose with --name: {listed(chosen)}"
         )
     for schedule in chosen:
-        # What is wrong with any of them is told before anything is shown.
-        ready(schedule, known.provider(schedule))
+        # Problems of all schedules are reported before anything is shown.
+        prepare(schedule, known.provider(schedule))
     for number, schedule in enumerate(chosen):
         zoned = read_zone(zone) if zone else read_zone(zone_name(schedule, schedules), f"{schedule}: spec.timezone")
         period = read_period(start, end, zoned, now)
-        simulation = Simulation(schedules, lambda each: ready(each, known.provider(each)), period.start)
-        course = simulation.course(schedule)
-        course.changes(period.end)
+        simulation = Simulation(schedules, lambda each: prepare(each, known.provider(each)), period.start)
+        forecast = simulation.forecast(schedule)
+        forecast.changes(period.end)
         if png:
             from fivespot.cli.timeline.png import draw  # noqa: PLC0415
 
-            _write("--png", png, draw(schedule.title, course, period, zoned))
+            _write("--png", png, draw(schedule.title, forecast, period, zoned))
         if ics:
             from fivespot.cli.timeline.ics import export  # noqa: PLC0415
 
-            _write("--ics", ics, export(schedule.title, schedule.identity, course, period, now))
+            _write("--ics", ics, export(schedule.title, schedule.identity, forecast, period, now))
         if output == "json":
-            click.echo(_as_json(course, period))
+            click.echo(_as_json(forecast, period))
         else:
             click.echo("\n" if number else "", nl=False)
             marks = UNICODE if shows(sys.stdout, UNICODE.all) else ASCII
             notes = simulation.notes(schedule, period)
-            text = render(schedule.title, course, period, zoned, notes=notes, marks=marks)
+            text = render(schedule.title, forecast, period, zoned, notes=notes, marks=marks)
             click.echo(text, nl=False, color=colours())
 
 
-def _as_json(course: Forecast, period: Period) -> str:
+def _as_json(forecast: Forecast, period: Period) -> str:
     # With a fraction of a second where there is one: overrides may have it.
     changes = [
-        {"at": rfc3339(change.at, fraction=True), "active": change.active} for change in course.changes(period.end)
+        {"at": rfc3339(change.at, fraction=True), "active": change.active} for change in forecast.changes(period.end)
     ]
-    return json.dumps({"initialActive": course.initial, "transitions": changes}, indent=2)
+    return json.dumps({"initialActive": forecast.initial, "transitions": changes}, indent=2)
 
 
 def _write(option: str, path: str, content: bytes) -> None:

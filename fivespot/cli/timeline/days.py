@@ -1,7 +1,7 @@
-"""A course laid out by the days of a zone: what a table or a picture shows, as values.
+"""A timeline by the days of a zone: the data of tables and pictures.
 
-A day holds every instant at which the wall clock shows its date, so that one on which the clock goes back has 25 hours,
-and an hour that the clock leaves out is in none.
+A day consists of the instants at which the wall clock shows its date: one on which the clock goes back has 25 hours,
+and an hour that the clock skips belongs to no day.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Piece:
     :param start: instant, inclusive.
     :param end: instant, exclusive.
     :param offset: seconds east of UTC.
-    :param reads: seconds from the day's midnight that the wall clock shows at ``start``.
+    :param reads: the wall clock at ``start``, in seconds from the day's midnight.
     """
 
     start: datetime
@@ -45,9 +45,9 @@ class Piece:
 class DaySpan:
     """An active time within one day.
 
-    :param opens: what the wall clock shows at its start, in seconds from midnight.
-    :param closes: and at its end; 86400 for midnight.
-    :param open_again: the clock shows the reading of the start twice that day, and this is the second time.
+    :param opens: the wall clock at its start, in seconds from midnight.
+    :param closes: the wall clock at its end; 86400 for midnight.
+    :param open_again: the clock shows the time of the start twice that day, and this is the second time.
     :param close_again: the same of the end.
     """
 
@@ -60,9 +60,9 @@ class DaySpan:
 
 @dataclass(frozen=True, slots=True)
 class ClockChange:
-    """The clock is put forward or back.
+    """A change of the clock, forward or back.
 
-    :param shows: seconds from midnight that it would show without the change, and shows instead.
+    :param shows: seconds from midnight: the reading without the change, and the actual one.
     :param offsets: seconds east of UTC before and after.
     """
 
@@ -77,12 +77,12 @@ class ClockChange:
 
 @dataclass(slots=True)
 class Day:
-    """One date in the zone, as far as it is within the period."""
+    """One date in the zone, or the part of it that is within the period."""
 
     date: date
     pieces: list[Piece] = field(default_factory=list)
     spans: list[DaySpan] = field(default_factory=list)
-    # Per piece, so that a picture draws a repeated hour once and leaves a missing one out.
+    # Per piece, so that a picture draws a repeated hour once and omits a skipped one.
     active: list[tuple[Piece, datetime, datetime]] = field(default_factory=list)
     clock_changes: list[ClockChange] = field(default_factory=list)
 
@@ -97,7 +97,7 @@ class Day:
 
     @property
     def plain(self) -> bool:
-        """24 hours, all of them alike."""
+        """Whether the day has 24 hours with one verdict."""
         whole = self.length == timedelta(days=1) and not self.clock_changes
         return whole and self.active_time in (timedelta(0), timedelta(days=1))
 
@@ -112,7 +112,7 @@ class Day:
 
 
 def days_of(zone: Zone, period: Period, intervals: Sequence[Interval]) -> list[Day]:
-    """The days of a period in a zone, each with what of the intervals falls on it."""
+    """Return the days of a period in a zone, each with its part of the intervals."""
     days: dict[date, Day] = {}
     changes: list[ClockChange] = []
     for start, end, offset, change in _eras(zone, period):
@@ -135,12 +135,12 @@ def days_of(zone: Zone, period: Period, intervals: Sequence[Interval]) -> list[D
 
 
 def total(spans: Iterable[tuple[datetime, datetime]]) -> timedelta:
-    """The time that spans last together."""
+    """Return the total length of spans."""
     return sum((end - start for start, end in spans), timedelta(0))
 
 
 def _eras(zone: Zone, period: Period) -> Iterator[tuple[datetime, datetime, int, ClockChange | None]]:
-    """The parts of a period between changes of the clock, each with the change that begins it."""
+    """Yield the parts of a period between changes of the clock, each with the change that begins it."""
     start, change = period.start, None
     while start < period.end:
         era = zone.era((start - _EPOCH) // _SECOND)
@@ -153,7 +153,7 @@ def _eras(zone: Zone, period: Period) -> Iterator[tuple[datetime, datetime, int,
 
 
 def _split(start: datetime, end: datetime, offset: int) -> Iterator[tuple[date, Piece]]:
-    """Cut a time of one offset at its midnights."""
+    """Split a time of one offset at midnights."""
     while start < end:
         day = _date(start, offset)
         midnight = _midnight(day) - timedelta(seconds=offset)
@@ -172,7 +172,7 @@ def _fill(day: Day, intervals: Sequence[Interval]) -> None:
         day.active += parts
         run: list[tuple[Piece, datetime, datetime]] = []
         for part in parts:
-            # The hour after midnight may come after the clock went back behind it: then there are two runs.
+            # If the clock goes back across midnight, the hour after midnight occurs twice: then there are two parts.
             if run and run[-1][2] != part[1]:
                 day.spans.append(_span(day, run))
                 run = []

@@ -28,7 +28,7 @@ _TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as kubectl takes it: dates and times of day are texts, and a key stands once."""
+    """Parses YAML as kubectl does: dates and times of day are strings, and keys are unique."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Any] = set()
@@ -37,12 +37,12 @@ class _Loader(yaml.SafeLoader):
             if key is not None and key_node.tag != "tag:yaml.org,2002:merge":
                 if key in seen:
                     where = key_node.start_mark
-                    raise ConfigError(f"line {where.line + 1}: the key {key!r} stands twice in one object")
+                    raise ConfigError(f"line {where.line + 1}: the key {key!r} occurs twice in one object")
                 seen.add(key)
         return super().construct_mapping(node, deep)
 
 
-# YAML 1.1 reads 18:30 as a number in base 60 and 2027-01-01 as a date. Kubernetes' reader does neither.
+# YAML 1.1 has 18:30 as a number in base 60 and 2027-01-01 as a date; Kubernetes' parser has neither.
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag not in {_INT, _FLOAT, _TIMESTAMP}]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -64,10 +64,10 @@ _Loader.add_implicit_resolver(
 
 
 def read_objects(paths: Iterable[str]) -> list[dict[str, Any]]:
-    """All objects of the files, in their order; the items of a ``List`` count as objects of their own.
+    """Read all objects of the files, in their order; the items of a ``List`` count as objects of their own.
 
     :param paths: files of YAML or JSON, each with any number of documents; ``-`` is standard input.
-    :raises ConfigError: a file cannot be read, or holds something else.
+    :raises ConfigError: a file cannot be read, or contains something else.
     """
     found: list[dict[str, Any]] = []
     for path in paths:
@@ -79,7 +79,7 @@ def read_objects(paths: Iterable[str]) -> list[dict[str, Any]]:
         except OSError as error:
             raise ConfigError(f"{shown}: {error.strerror or error}") from error
         except UnicodeDecodeError as error:
-            raise ConfigError(f"{shown}: is no UTF-8 text") from error
+            raise ConfigError(f"{shown}: is not UTF-8 text") from error
         except yaml.YAMLError as error:
             raise ConfigError(f"{shown}: is no YAML: {error}") from error
         except RecursionError:
@@ -93,12 +93,12 @@ def _objects(document: object, where: str) -> Iterator[dict[str, Any]]:
     if document is None:
         return
     try:
-        # What JSON cannot hold, kubectl would not send.
+        # kubectl refuses what JSON cannot express.
         plain = json.loads(json.dumps(document, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{where}: cannot be written as JSON: {error}") from None
     if not isinstance(plain, Mapping) or not isinstance(plain.get("kind"), str):
-        raise ConfigError(f"{where}: is no Kubernetes object (it has no kind)")
+        raise ConfigError(f"{where}: is not a Kubernetes object (it has no kind)")
     items = plain.get("items")
     if plain["kind"].endswith("List") and isinstance(items, list):
         for index, item in enumerate(items):

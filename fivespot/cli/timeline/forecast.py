@@ -1,6 +1,6 @@
-"""The course of a schedule: its state at a start, and every change after it.
+"""The future of a schedule: its state at a start, and every change after it.
 
-The provider is asked from one change to the next. A course is worked out as far as somebody asks, once.
+The provider is called for one change after the other, as far as a period needs them, and once for each.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from fivespot.runtime.objects import rfc3339
 __all__ = ["LIMIT", "DecisionFailed", "Forecast", "Interval", "Period", "TooManyChanges", "Transition"]
 
 LIMIT: Final = 20_000
-"""Decisions for one schedule: some seconds of work. Hourly changes for two years need fewer."""
+"""The most decisions for one schedule: some seconds of work. Hourly changes for two years need fewer."""
 
 _SIGHT: Final = 1_000
-"""Decisions to look ahead for a change that nobody asked to be shown."""
+"""Decisions for finding the next change after the shown period."""
 
 
 class TooManyChanges(ConfigError):
-    """The schedule changes more often within the period than anybody wants to read."""
+    """The schedule changes too often within the period to be shown."""
 
 
 class DecisionFailed(FivespotError):
-    """The provider's own code failed, or its answer cannot be followed."""
+    """The provider's code failed, or returned an invalid answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """At this instant the schedule becomes active, or stops being so."""
+    """A change of the verdict at an instant."""
 
     at: datetime
     active: bool
@@ -50,9 +50,9 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A time in which the schedule is active, cut at the period it was asked for.
+    """A time in which the schedule is active, clipped to the requested period.
 
-    :param whole_end: its end without that cut; None when no end is in sight.
+    :param whole_end: its end without clipping; None if no end is known.
     """
 
     start: datetime
@@ -63,9 +63,9 @@ class Interval:
 class Forecast:
     """One schedule from ``start`` on.
 
-    :param name: how messages call it.
-    :param decide: the verdict at an instant. It is called once for an instant, and never for an earlier one than
-        before, so it may carry a memory from one call to the next.
+    :param name: its name in messages.
+    :param decide: the verdict at an instant. It is called once for an instant and in order of time, so it may keep
+        state between calls.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class Forecast:
         self.initial = first.active
         self._changes: list[Transition] = []
         self._instants: list[datetime] = []
-        # The state is known up to here, exclusive; None: for ever.
-        self._known_until = _next_look(first)
+        # The state is known up to here, exclusive; None: forever.
+        self._known_until = _next_decision(first)
         self._first_reason = first.message or first.reason
 
     @property
     def reason(self) -> str:
-        """Why the state at the start is what it is, in the provider's words."""
+        """Return the provider's message about the state at the start."""
         return self._first_reason
 
     @property
@@ -96,29 +96,29 @@ class Forecast:
         return tuple(self._notes.values())
 
     def changes(self, end: datetime) -> list[Transition]:
-        """Every change after the start and before ``end``."""
+        """Return every change after the start and before ``end``."""
         self._extend(end)
         return self._changes[: bisect_left(self._instants, end)]
 
     def active_at(self, instant: datetime) -> bool:
-        """The state at an instant that is not before the start."""
+        """Return the state at an instant that is not before the start."""
         self._extend(instant)
         index = bisect_right(self._instants, instant)
         return self._changes[index - 1].active if index else self.initial
 
-    def next_look(self, instant: datetime) -> datetime | None:
-        """Until when the state at an instant is known to last; None for ever."""
+    def next_decision(self, instant: datetime) -> datetime | None:
+        """Return the instant until which the state at another is known to last; None for forever."""
         self._extend(instant)
         index = bisect_right(self._instants, instant)
         return self._instants[index] if index < len(self._instants) else self._known_until
 
     @property
     def settled(self) -> bool:
-        """Whether it is known that nothing changes any more after what was worked out."""
+        """Whether it is known that nothing changes after the computed part."""
         return self._known_until is None
 
     def intervals(self, period: Period) -> list[Interval]:
-        """The times of a period, which begins at the start or later, in which it is active."""
+        """Return the active times of a period, which begins at the start or later."""
         found: list[Interval] = []
         active, begun = self.active_at(period.start), period.start
         for change in self.changes(period.end):
@@ -133,7 +133,9 @@ class Forecast:
         return found
 
     def next_change(self, instant: datetime) -> Transition | None:
-        """The first change at or after an instant; None when there is none, or none in sight (see :attr:`settled`)."""
+        """Return the first change at or after an instant; None if there is none, or none is known (see
+        :attr:`settled`).
+        """
         self._extend(instant)
         for _ in range(_SIGHT):
             index = bisect_left(self._instants, instant)
@@ -149,16 +151,16 @@ class Forecast:
             self._step()
 
     def _step(self) -> None:
-        """One decision further."""
+        """Make the next decision."""
         at = self._known_until
         assert at is not None
         verdict = self._ask(at)
         before = self._changes[-1].active if self._changes else self.initial
-        # A provider may look again at an instant at which nothing changes.
+        # A provider may ask to decide again at an instant without a change.
         if verdict.active is not before:
             self._changes.append(Transition(at, verdict.active))
             self._instants.append(at)
-        self._known_until = _next_look(verdict)
+        self._known_until = _next_decision(verdict)
 
     def _ask(self, at: datetime) -> Verdict:
         self._decisions += 1
@@ -172,16 +174,18 @@ class Forecast:
         except FivespotError:
             raise
         except Exception as error:
-            # A provider's decision is other people's code.
+            # A provider's decision is foreign code.
             what = f"{type(error).__name__}: {error}"
             raise DecisionFailed(f"{self.name}: the decision at {rfc3339(at)} failed: {what}") from error
-        look = _next_look(verdict)
-        if look is not None and look <= at:
-            raise DecisionFailed(f"{self.name}: the decision at {rfc3339(at)} holds until {rfc3339(look)}, not later")
+        following = _next_decision(verdict)
+        if following is not None and following <= at:
+            raise DecisionFailed(
+                f"{self.name}: the decision at {rfc3339(at)} holds until {rfc3339(following)}, not later"
+            )
         for note in verdict.notes:
             self._notes.setdefault(note.once, note)
         return verdict
 
 
-def _next_look(verdict: Verdict) -> datetime | None:
+def _next_decision(verdict: Verdict) -> datetime | None:
     return min((instant for instant in (verdict.until, verdict.again) if instant is not None), default=None)

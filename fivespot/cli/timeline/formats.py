@@ -27,7 +27,7 @@ def length(span: timedelta) -> str:
 
 
 def clock(reading: float) -> str:
-    """A reading of the wall clock: ``08:00``, ``24:00``, and with seconds where there are any."""
+    """Format a wall-clock time: ``08:00``, ``24:00``, with seconds where there are any."""
     seconds = round(reading)
     shown = f"{seconds // 3600:02}:{seconds // 60 % 60:02}"
     return f"{shown}:{seconds % 60:02}" if seconds % 60 else shown
@@ -44,7 +44,7 @@ def offset(seconds: int) -> str:
 
 
 def span_text(span: DaySpan) -> str:
-    """``08:00-18:30``; a reading that the clock shows a second time that day is marked."""
+    """Format a time of day as ``08:00-18:30``; a time that occurs a second time that day is marked."""
     opens = clock(span.opens) + (" (2nd)" if span.open_again else "")
     return f"{opens}-{clock(span.closes)}" + (" (2nd)" if span.close_again else "")
 
@@ -67,7 +67,7 @@ def moment(zone: Zone, instant: datetime) -> str:
 
 
 def share(part: timedelta, whole: timedelta) -> str:
-    """``31 %``; something is never 0 %, and not everything never 100 %."""
+    """Format a share as ``31 %``; only nothing is 0 %, and only everything 100 %."""
     percent = round(100 * (part / whole)) if whole else 0
     if part and not percent:
         return "< 1 %"

@@ -1,4 +1,4 @@
-"""A course as an iCalendar file (RFC 5545): one event for each time in which the schedule is active."""
+"""A timeline as an iCalendar file (RFC 5545): one event for each active time."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from fivespot.runtime.objects import rfc3339
 __all__ = ["export"]
 
 
-def export(title: str, identity: str, course: Forecast, period: Period, now: datetime) -> bytes:
-    """The calendar of a period.
+def export(title: str, identity: str, forecast: Forecast, period: Period, now: datetime) -> bytes:
+    """Build the calendar of a period.
 
-    The uid of an event follows from the schedule and from when the event ends: it stays the same whatever the period,
-    so that importing again replaces what was imported before.
+    The uid of an event is derived from the schedule and the end of the event, not from the period, so that another
+    import replaces events instead of adding them.
 
     :param identity: of the schedule: kind, namespace and name.
-    :param now: when the calendar is made, for ``DTSTAMP``.
+    :param now: the time of creation, for ``DTSTAMP``.
     :raises ConfigError: icalendar is not installed.
     """
     try:
@@ -34,9 +34,9 @@ def export(title: str, identity: str, course: Forecast, period: Period, now: dat
     calendar.add("version", "2.0")
     calendar.add("calscale", "GREGORIAN")
     calendar.add("x-wr-calname", title)
-    intervals = course.intervals(period)
+    intervals = forecast.intervals(period)
     if not intervals:
-        # A calendar must hold something (RFC 5545, 3.6), and this says nothing.
+        # A calendar must have a component (RFC 5545, 3.6); this one is neutral.
         zone, standard = Timezone(), TimezoneStandard()
         zone.add("tzid", "UTC")
         standard.add("dtstart", datetime(1970, 1, 1))  # noqa: DTZ001 - local time by definition (RFC 5545, 3.6.5)
@@ -47,7 +47,7 @@ def export(title: str, identity: str, course: Forecast, period: Period, now: dat
     for interval in intervals:
         start, end = _whole_seconds(interval)
         if start == end:
-            # An event must last, and iCalendar knows no fractions.
+            # An event must have a length, and iCalendar has no fractions of seconds.
             continue
         event = Event()
         event.add("uid", _uid(identity, interval))
@@ -56,7 +56,7 @@ def export(title: str, identity: str, course: Forecast, period: Period, now: dat
         event.add("dtend", end)
         event.add("summary", f"{title} active")
         event.add("description", _description(interval, period))
-        # It takes nobody's time.
+        # The event does not make anybody busy.
         event.add("transp", "TRANSPARENT")
         calendar.add_component(event)
     text: bytes = calendar.to_ical()
@@ -75,9 +75,9 @@ def _uid(identity: str, interval: Interval) -> str:
 def _description(interval: Interval, period: Period) -> str:
     text = f"Active for {length(interval.end - interval.start)}."
     if interval.start == period.start:
-        text += f" It may have begun earlier: the calendar begins at {rfc3339(period.start)}."
+        text += f" It may have begun earlier: the calendar starts at {rfc3339(period.start)}."
     if interval.whole_end is None:
-        text += " No end is in sight."
+        text += " No end is known."
     elif interval.whole_end > interval.end:
         text += f" It ends at {rfc3339(interval.whole_end)}, after the calendar does."
     return text

@@ -1,4 +1,4 @@
-"""Reads the instants that people write on a command line."""
+"""Parses instants on the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fivespot.schedule import UnknownZone, Zone, load_zone
 __all__ = ["LONGEST", "local", "read_period", "read_zone", "start_of"]
 
 LONGEST: Final = timedelta(days=3660)
-"""Ten years: more is no table for people."""
+"""Ten years; more does not make a readable table."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY: Final = 86_400
@@ -26,9 +26,9 @@ _FORMS: Final = (
 
 
 def read_zone(name: str, option: str = "--zone") -> Zone:
-    """The zone of that name.
+    """Load the zone of that name.
 
-    :raises ConfigError: there is none; with the nearest right name where one can be told.
+    :raises ConfigError: there is none; the message suggests a name where possible.
     """
     try:
         return load_zone(name)
@@ -37,13 +37,13 @@ def read_zone(name: str, option: str = "--zone") -> Zone:
 
 
 def read_period(start: str, end: str, zone: Zone, now: datetime) -> Period:
-    """The period between two instants as written; what has no offset is read in ``zone``.
+    """Return the period between two instants as written; those without an offset are in ``zone``.
 
     A distance counts from now, and for the end from the start. Days and weeks keep the time of day in the zone.
 
     :raises ConfigError: one cannot be read, or they are in the wrong order, or too far apart.
     """
-    # Nobody means the second in which the command began.
+    # A period rarely starts at the second at which the command was entered.
     now = now.replace(second=0, microsecond=0)
     begins = _read("--from", start, zone, now, now)
     ends = _read("--to", end, zone, now, begins)
@@ -55,13 +55,13 @@ def read_period(start: str, end: str, zone: Zone, now: datetime) -> Period:
 
 
 def local(zone: Zone, instant: datetime) -> datetime:
-    """The instant with the offset that the zone has then."""
+    """Return the instant with the offset that the zone has then."""
     offset = zone.era((instant - _EPOCH) // timedelta(seconds=1)).offset
     return instant.astimezone(timezone(timedelta(seconds=offset)))
 
 
 def start_of(zone: Zone, day: date) -> datetime:
-    """The first instant at which the zone's wall clock shows that date or a later one."""
+    """Return the first instant at which the zone's wall clock shows that date or a later one."""
     return _at_reading(zone, datetime(day.year, day.month, day.day))  # noqa: DTZ001 - a wall clock has no offset
 
 
@@ -78,8 +78,8 @@ def _read(option: str, text: str, zone: Zone, now: datetime, base: datetime) -> 
     except OverflowError:
         raise _out_of_range(option, text) from None
     except ValueError:
-        raise ConfigError(f"{option}: {text!r} is no instant: {_FORMS}") from None
-    # Room for the days around it, whatever the offset.
+        raise ConfigError(f"{option}: {text!r} is not an instant: {_FORMS}") from None
+    # Leaves room for the adjacent days at any offset.
     if not 1900 <= result.year <= 9000:
         raise _out_of_range(option, text)
     return result

@@ -1,4 +1,4 @@
-"""A course as a picture: days as rows, hours of the wall clock as columns."""
+"""A timeline as a picture: days as rows, hours of the wall clock as columns."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["MOST_DAYS", "draw", "size"]
 
 MOST_DAYS: Final = 400
-"""Rows that a person can still tell apart in one picture."""
+"""The most rows that can be told apart in one picture."""
 
 DPI: Final = 120
 _WIDTH: Final = 11.0
 _HOUR: Final = 3600.0
 _TITLE_LENGTH: Final = 62
 _MARGINS: Final = (1.55, 1.05, 1.3, 0.72)
-"""Inches: left for dates, right for sums, above for the title, below for the legend."""
+"""Margins in inches: left for dates, right for totals, above for the title, below for the legend."""
 
 _ACTIVE: Final = "#1b7f5c"
 _EMPTY: Final = "#eef1f3"
@@ -37,10 +37,10 @@ _INK: Final = "#22282d"
 _FAINT: Final = "#7a858d"
 
 _HATCH: Final = {True: "/////", False: "...."}
-"""Of the time that a clock put forward leaves out, and of the time that one put back shows twice."""
+"""Colours of the time that a clock set forward skips, and of the time that one set back repeats."""
 
 _FILLED: Final = 0.86
-"""How much of its row a bar fills."""
+"""The share of its row that a bar fills."""
 
 _Corners = list[tuple[float, float]]
 
@@ -55,8 +55,9 @@ _SETTINGS: Final[dict[Any, Any]] = {
 }
 
 
-def draw(title: str, course: Forecast, period: Period, zone: Zone) -> bytes:
-    """The picture as PNG. The same course, period and zone give the same bytes (with one release of matplotlib).
+def draw(title: str, forecast: Forecast, period: Period, zone: Zone) -> bytes:
+    """Draw the picture as PNG. The same timeline, period and zone give the same bytes (with one release of
+    matplotlib).
 
     :raises ConfigError: matplotlib is not installed, or the period has too many days.
     """
@@ -67,14 +68,14 @@ def draw(title: str, course: Forecast, period: Period, zone: Zone) -> bytes:
     except ImportError as error:
         raise ConfigError("--png: matplotlib is not installed; pip install 'fivespot[plot]'") from error
 
-    intervals = course.intervals(period)
+    intervals = forecast.intervals(period)
     days = days_of(zone, period, intervals)
     if len(days) > MOST_DAYS:
         raise ConfigError(f"--png: {len(days)} days are too many for one picture, at most {MOST_DAYS}: shorten --to")
     spent, whole = total((i.start, i.end) for i in intervals), period.end - period.start
     width, height = size(len(days))
     left, right, above, below = _MARGINS
-    # A file of settings in the user's home must not change what the picture looks like.
+    # A configuration file in the user's home must not change the picture.
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_SETTINGS)
@@ -100,13 +101,13 @@ def draw(title: str, course: Forecast, period: Period, zone: Zone) -> bytes:
 
 
 def _cut(title: str) -> str:
-    # An object's name may have 253 characters; a dollar sign would begin a formula.
+    # A name may have 253 characters; a dollar sign would begin a formula.
     short = title if len(title) <= _TITLE_LENGTH else f"{title[: _TITLE_LENGTH - 1]}…"
     return short.replace("$", r"\$")
 
 
 def size(days: int) -> tuple[float, float]:
-    """Width and height in inches of a picture of so many days."""
+    """Return width and height, in inches, of a picture of so many days."""
     return _WIDTH, round(_MARGINS[2] + _MARGINS[3] + max(days * _row_height(days), 0.6), 2)
 
 
@@ -117,7 +118,7 @@ def _row_height(days: int) -> float:
 
 
 def _by_day(days: int) -> bool:
-    """Whether each row is high enough for a date and a sum of its own; else the weeks have them."""
+    """Whether each row is high enough for a date and a total of its own; otherwise weeks have them."""
     return days <= 35
 
 
@@ -133,7 +134,7 @@ def _rows(axes: Axes, days: Sequence[Day]) -> None:
     for row, day in enumerate(days):
         for change in day.clock_changes:
             first, last = sorted(change.shows)
-            # A change across midnight belongs to two days; what is of this one is drawn.
+            # A change across midnight belongs to two days; the part in this day is drawn.
             first, last = max(first, 0.0), min(last, 24 * _HOUR)
             axes.barh(
                 row,
@@ -192,7 +193,7 @@ def _frame(axes: Axes, days: Sequence[Day]) -> None:
     axes.xaxis.tick_top()
     axes.tick_params(axis="x", length=0, labelsize=8.5, colors=_FAINT, pad=3)
     axes.tick_params(axis="y", length=0, labelsize=8.5, colors=_INK, pad=6)
-    # From some length on a name for every row would be a grey block; Mondays are enough then.
+    # In long pictures only Mondays are labelled.
     named = [row for row, day in enumerate(days) if _by_day(len(days)) or day.date.weekday() == 0]
     if days and (not named or named[0] > 2):
         named.insert(0, 0)

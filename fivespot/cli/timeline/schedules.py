@@ -1,4 +1,4 @@
-"""The provider of each kind of schedule: one that comes with fivespot, or one that the command line names."""
+"""The schedules of the files, and the provider of each kind: a shipped one, or one named on the command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LISTED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A schedule object as a file holds it."""
+    """A schedule object from a file."""
 
     kind: str
     name: str
@@ -42,12 +42,12 @@ class Schedule:
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """Its spec; empty where it is no object."""
+        """Return its spec; empty if that is not an object."""
         return _mapping(self.body.get("spec"))
 
 
 def find_schedules(objects: Sequence[Mapping[str, Any]]) -> list[Schedule]:
-    """The schedules among objects, in their order.
+    """Return the schedules among objects, in their order.
 
     :raises ConfigError: a schedule has no name, or two have the same one.
     """
@@ -66,17 +66,17 @@ def find_schedules(objects: Sequence[Mapping[str, Any]]) -> list[Schedule]:
             raise ConfigError(f"{body['kind']}: metadata.name is required")
         schedule = Schedule(body["kind"], name, str(namespace), body)
         if found.setdefault(schedule.identity, schedule) is not schedule:
-            raise ConfigError(f"{schedule.title} is there twice")
+            raise ConfigError(f"{schedule.title} occurs twice")
     return list(found.values())
 
 
 def select(schedules: Sequence[Schedule], wanted: str | None, *, where: str) -> list[Schedule]:
-    """The schedules of that name (``NAME`` or ``KIND/NAME``); all when none is wanted.
+    """Return the schedules of that name (``NAME`` or ``KIND/NAME``); all if no name is given.
 
     :raises ConfigError: there is none.
     """
     if not schedules:
-        raise ConfigError(f"{where} holds no schedule (an object of {names.PROVIDER_GROUP})")
+        raise ConfigError(f"{where} contains no schedule (an object of {names.PROVIDER_GROUP})")
     if wanted is None:
         return list(schedules)
     kind, _, name = wanted.rpartition("/")
@@ -84,18 +84,18 @@ def select(schedules: Sequence[Schedule], wanted: str | None, *, where: str) -> 
     if not found:
         near = difflib.get_close_matches(name, [s.name for s in schedules], n=1)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise ConfigError(f"--name {wanted}: {where} holds no such schedule; {hint}it holds {listed(schedules)}")
+        raise ConfigError(f"--name {wanted}: {where} contains no such schedule; {hint}it holds {listed(schedules)}")
     return found
 
 
 def listed(schedules: Sequence[Schedule]) -> str:
-    """The first of them by name, for a message."""
+    """Return the first names, for a message."""
     more = f" and {len(schedules) - _LISTED} more" if len(schedules) > _LISTED else ""
     return ", ".join(str(schedule) for schedule in schedules[:_LISTED]) + more
 
 
 def find(schedules: Sequence[Schedule], namespace: str, kind: str, name: str) -> Schedule | None:
-    """The schedule of that kind and name in a namespace. In a file namespaces may be left to whoever applies it."""
+    """Find the schedule of that kind and name in a namespace; objects in a file may leave out theirs."""
     for schedule in schedules:
         same_place = "" in (namespace, schedule.namespace) or namespace == schedule.namespace
         if same_place and (schedule.kind, schedule.name) == (kind, name):
@@ -104,7 +104,7 @@ def find(schedules: Sequence[Schedule], namespace: str, kind: str, name: str) ->
 
 
 def zone_name(schedule: Schedule, schedules: Sequence[Schedule]) -> str:
-    """The time zone that a schedule names, or the one that it is based on; UTC where nobody names one."""
+    """Return the time zone of a schedule, or of its base; UTC if neither has one."""
     seen: set[str] = set()
     current: Schedule | None = schedule
     while current is not None and current.identity not in seen:
@@ -124,7 +124,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 class ProviderKinds:
     """Kind -> provider.
 
-    :param texts: ``MODULE:OBJECT`` of providers of one's own; they outrank those that come with fivespot.
+    :param texts: ``MODULE:OBJECT`` of the user's providers, which take precedence over shipped ones.
     :raises ConfigError: one cannot be loaded.
     """
 
@@ -134,7 +134,7 @@ class ProviderKinds:
     def provider(self, schedule: Schedule) -> Provider[Any]:
         """Return the provider of the schedule.
 
-        :raises ConfigError: nobody's that is known here.
+        :raises ConfigError: its kind is unknown.
         """
         kind = schedule.kind
         if kind in self._own:
@@ -145,6 +145,6 @@ class ProviderKinds:
         near = difflib.get_close_matches(kind, known, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise ConfigError(
-            f"{schedule}: the kind is not known here; {hint}known: {', '.join(known)}; name the provider of another "
+            f"{schedule}: unknown kind of schedule; {hint}known: {', '.join(known)}; name the provider of another "
             "kind with --provider MODULE:OBJECT"
         )

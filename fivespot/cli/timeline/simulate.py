@@ -1,4 +1,4 @@
-"""Schedules decided one after the other as their controllers would, but at instants of our choosing."""
+"""Simulates schedules: decides them as their controllers would, at chosen instants."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from fivespot.runtime import ConfigError, Key, Resource
 from fivespot.runtime.objects import rfc3339
 from fivespot.schedule import UnknownZone, load_zone
 
-__all__ = ["Readied", "Simulation", "ready"]
+__all__ = ["PreparedSchedule", "Simulation", "prepare"]
 
 _DEEPEST: Final = 8
 """Schedules in a chain of bases (contract, C3)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Readied:
-    """A schedule whose spec its provider accepts."""
+class PreparedSchedule:
+    """A schedule with a spec that its provider accepted."""
 
     schedule: Schedule
     provider: Provider[Any]
@@ -35,14 +35,16 @@ class Readied:
     prepared: PreparedSpec
 
 
-def ready(schedule: Schedule, provider: Provider[Any]) -> Readied:
-    """Have the provider read the spec.
+def prepare(schedule: Schedule, provider: Provider[Any]) -> PreparedSchedule:
+    """Have the provider prepare the spec.
 
-    :raises ConfigError: it refuses it, in the words of its ``Ready=False``; or the API server would not take it; or the
-        provider decides by what it asks of others, which no file can tell.
+    :raises ConfigError: the provider refuses it, with the message of its ``Ready=False``; or the API server would
+        refuse it; or the provider depends on a source outside the files.
     """
     if provider.asynchronous:
-        raise ConfigError(f"{schedule}: {provider.kind} asks the outside world, so its future cannot be worked out")
+        raise ConfigError(
+            f"{schedule}: {provider.kind} asks a source outside the cluster, so its future cannot be computed"
+        )
     _check_zone(schedule)
     schema = provider.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     unknown = list(unknown_fields(schedule.spec, schema))
@@ -52,11 +54,11 @@ def ready(schedule: Schedule, provider: Provider[Any]) -> Readied:
     prepared = decider.prepare("", 1, schedule.body.get("spec") or {})
     if prepared.failure is not None:
         raise ConfigError(f"{schedule}: {prepared.failure.message}")
-    return Readied(schedule, provider, decider, prepared)
+    return PreparedSchedule(schedule, provider, decider, prepared)
 
 
 def _check_zone(schedule: Schedule) -> None:
-    """Before the schema judges it, whose pattern cannot tell which zone was meant."""
+    """Check the zone before the schema does, whose pattern cannot suggest a name."""
     zone = schedule.spec.get("timezone")
     if isinstance(zone, str):
         try:
@@ -66,35 +68,35 @@ def _check_zone(schedule: Schedule) -> None:
 
 
 class Simulation:
-    """The courses of schedules that may depend on each other.
+    """The timelines of schedules that may depend on each other.
 
-    :param schedules: all that are there to be looked at.
-    :param ready: called for each of them that is.
-    :param start: when all of it begins; overrides without a ``from`` are seen for the first time then, unless their
-        status remembers them.
+    :param schedules: all schedules of the files.
+    :param prepare: returns a schedule with its accepted spec.
+    :param start: the start of the simulation, at which overrides without a ``from`` start unless status has a record
+        of them.
     """
 
     def __init__(
         self,
         schedules: Sequence[Schedule],
-        ready: Callable[[Schedule], Readied],
+        prepare: Callable[[Schedule], PreparedSchedule],
         start: datetime,
         *,
         limit: int = LIMIT,
     ) -> None:
         self._schedules = schedules
-        self._ready = ready
+        self._prepare = prepare
         self._start = start
         self._limit = limit
-        self._courses: dict[str, Forecast] = {}
+        self._forecasts: dict[str, Forecast] = {}
         self._opening: list[Schedule] = []
 
-    def course(self, schedule: Schedule) -> Forecast:
-        """The course of one of the schedules; the same object each time.
+    def forecast(self, schedule: Schedule) -> Forecast:
+        """Return the timeline of one of the schedules; the same object each time.
 
-        :raises ConfigError: it depends on a schedule that is not there, or in the end on itself.
+        :raises ConfigError: it depends on a missing schedule, or on itself.
         """
-        found = self._courses.get(schedule.identity)
+        found = self._forecasts.get(schedule.identity)
         if found is not None:
             return found
         chain = " -> ".join(str(each) for each in (*self._opening, schedule))
@@ -104,24 +106,25 @@ class Simulation:
             raise ConfigError(f"{self._opening[0]}: BaseCycle: more than {_DEEPEST} bases in a row: {chain}")
         self._opening.append(schedule)
         try:
-            simulated = _Simulated(self, self._ready(schedule))
-            course = Forecast(str(schedule), simulated.decide, self._start, limit=self._limit)
+            simulated = _Simulated(self, self._prepare(schedule))
+            forecast = Forecast(str(schedule), simulated.decide, self._start, limit=self._limit)
         finally:
             self._opening.pop()
-        self._courses[schedule.identity] = course
-        return course
+        self._forecasts[schedule.identity] = forecast
+        return forecast
 
     def notes(self, schedule: Schedule, period: Period) -> list[EventNote]:
         """Return the provider's notes on a period, each once.
 
-        Notes may look back for a day, and controllers look at each schedule twice a day, so this does as well.
+        Notes may be about the day before, and controllers decide each schedule at least twice a day, so this does as
+        well.
         """
-        readied = self._ready(schedule)
-        found = {note.once: note for note in self.course(schedule).notes}
+        prepared = self._prepare(schedule)
+        found = {note.once: note for note in self.forecast(schedule).notes}
         at = period.start + timedelta(days=1)
-        while not readied.provider.takes_context and at - timedelta(hours=12) < period.end:
+        while not prepared.provider.takes_context and at - timedelta(hours=12) < period.end:
             at = min(at, period.end)
-            verdict = readied.decider.decide_now(readied.prepared, at, Context(schedule.namespace, schedule.name))
+            verdict = prepared.decider.decide_now(prepared.prepared, at, Context(schedule.namespace, schedule.name))
             if isinstance(verdict, Verdict):
                 found |= {note.once: note for note in verdict.notes if note.once not in found}
             at += timedelta(hours=12)
@@ -132,50 +135,52 @@ class Simulation:
 
 
 class _Simulated:
-    """One schedule, with what its status would hold: this is what the provider's reconciler does, without an API."""
+    """One schedule and its simulated status: does what the provider's reconciler does, without an API server."""
 
-    def __init__(self, simulation: Simulation, readied: Readied) -> None:
+    def __init__(self, simulation: Simulation, schedule: PreparedSchedule) -> None:
         self._simulation = simulation
-        self._readied = readied
-        status = readied.schedule.body.get("status")
-        self._memory: Mapping[str, OverrideRecord] = read_records(
+        self._schedule = schedule
+        status = schedule.schedule.body.get("status")
+        self._records: Mapping[str, OverrideRecord] = read_records(
             status.get("overrides") if isinstance(status, Mapping) else None
         )
         self._active: bool | None = None
         self._since: datetime | None = None
 
     def decide(self, at: datetime) -> Verdict:
-        """The verdict in force, overrides included; ``again`` says when to look again."""
-        readied, schedule = self._readied, self._readied.schedule
-        look = _Look(self._simulation, at)
-        context = Context(schedule.namespace, schedule.name, "", 1, active=self._active, since=self._since, reader=look)
-        found = readied.decider.decide_now(readied.prepared, at, context)
-        if look.problem is not None:
-            raise look.problem
+        """Return the verdict in force, overrides included; ``again`` is the time of the next decision."""
+        schedule, decider, spec = self._schedule.schedule, self._schedule.decider, self._schedule.prepared
+        others = _OtherSchedules(self._simulation, at)
+        context = Context(
+            schedule.namespace, schedule.name, "", 1, active=self._active, since=self._since, reader=others
+        )
+        found = decider.decide_now(spec, at, context)
+        if others.problem is not None:
+            raise others.problem
         base = found if isinstance(found, Verdict) else None
         if base is not None and base.active is not self._active:
             self._active, self._since = base.active, at
-        rule = readied.decider.rule(readied.prepared, base or Verdict(False), at, context)
-        folded = apply_overrides(readied.prepared.overrides, self._memory, base, rule, at)
-        self._memory = {entry.name: entry for entry in folded.records}
-        if folded.verdict is None:
+        rule = decider.rule(spec, base or Verdict(False), at, context)
+        result = apply_overrides(spec.overrides, self._records, base, rule, at)
+        self._records = {entry.name: entry for entry in result.records}
+        if result.verdict is None:
             assert isinstance(found, DecisionFailure)
             raise ConfigError(f"{schedule}: no verdict at {rfc3339(at)}: {found.reason}: {found.message}")
-        looks = [folded.again, *look.changes]
+        instants = [result.again, *others.changes]
         if base is not None:
-            looks.append(base.again)
-            if folded.overridden and readied.provider.takes_context:
-                # Of the others an override knows the whole future.
-                looks.append(base.until)
-        again = min((instant for instant in looks if instant is not None and instant > at), default=None)
-        return replace(folded.verdict, notes=(*folded.verdict.notes, *folded.notes), again=again)
+            instants.append(base.again)
+            if result.overridden and self._schedule.provider.takes_context:
+                # For other verdicts the override has the whole future.
+                instants.append(base.until)
+        again = min((instant for instant in instants if instant is not None and instant > at), default=None)
+        return replace(result.verdict, notes=(*result.verdict.notes, *result.notes), again=again)
 
 
-class _Look:
+class _OtherSchedules:
     """The other schedules of the files, at one instant.
 
-    :ivar changes: when what was looked at changes next.
-    :ivar problem: why something that was looked for cannot be had; a decision would only take it for a state.
+    :ivar changes: the next change of those that were read.
+    :ivar problem: the reason why one is not available, which the decision itself would treat as a state.
     """
 
     def __init__(self, simulation: Simulation, at: datetime) -> None:
@@ -188,9 +193,9 @@ class _Look:
         found = self._simulation.find(namespace, reference)
         try:
             if found is None:
-                raise ConfigError(f"{field} names {reference}, which the files do not hold: add it with another -f")
-            course = self._simulation.course(found)
-            active, until = course.active_at(self._at), course.next_look(self._at)
+                raise ConfigError(f"{field} names {reference}, which the files do not contain: add it with another -f")
+            forecast = self._simulation.forecast(found)
+            active, until = forecast.active_at(self._at), forecast.next_decision(self._at)
         except (ConfigError, DecisionFailed) as error:
             self.problem = self.problem or error
             return Unresolved("BaseUnresolved", str(error))
@@ -200,7 +205,7 @@ class _Look:
 
     def get(self, resource: Resource, key: Key, /) -> Mapping[str, Any] | None:
         if resource.group != PROVIDER_GROUP:
-            self.problem = ConfigError(f"it depends on {resource.qualified} {key}, which no file can tell")
+            self.problem = ConfigError(f"it depends on {resource.qualified} {key}, which files cannot provide")
             return None
         found = self._simulation.find(key.namespace, Reference(resource.kind, key.name))
         return found.body if found is not None else None

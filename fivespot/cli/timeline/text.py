@@ -1,4 +1,4 @@
-"""A course as a table for people: a line a day, on the wall clock of a zone."""
+"""A timeline as a table: one line a day, on the wall clock of a zone."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["ASCII", "UNICODE", "Marks", "render"]
 
 _HOUR: Final = 3600.0
 _ALIKE: Final = 4
-"""Days in a row without a change that become one line; a long weekend stays as it is."""
+"""The number of consecutive days without a change that are folded into one line; more than a long weekend."""
 _COLUMN: Final = 24
 _DATE_WIDTH: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The characters of one hour in the bar: all of it active, some of it, none."""
+    """The characters of an hour in the bar: active, partly active, inactive."""
 
     full: str
     partly: str
@@ -41,14 +41,20 @@ class Marks:
 
 UNICODE: Final = Marks("█", "▒", "·", "–")
 ASCII: Final = Marks("#", "+", ".", "-")
-"""For terminals that show nothing else."""
+"""The same for terminals without Unicode."""
 
 
 def render(
-    title: str, course: Forecast, period: Period, zone: Zone, *, notes: Iterable[EventNote] = (), marks: Marks = UNICODE
+    title: str,
+    forecast: Forecast,
+    period: Period,
+    zone: Zone,
+    *,
+    notes: Iterable[EventNote] = (),
+    marks: Marks = UNICODE,
 ) -> str:
-    """The table, with styles for a terminal; strip them for anything else."""
-    intervals = course.intervals(period)
+    """Render the table, with styles for a terminal; strip them for other outputs."""
+    intervals = forecast.intervals(period)
     days = days_of(zone, period, intervals)
     spent, whole = total((i.start, i.end) for i in intervals), period.end - period.start
     lines = [
@@ -59,7 +65,7 @@ def render(
         *_table(days, marks),
         "",
         _summary(spent, whole, len(intervals)),
-        *_edges(course, period, zone),
+        *_edges(forecast, period, zone),
     ]
     told = [f"- {note.reason}: {note.message}" for note in notes]
     if told:
@@ -93,7 +99,7 @@ def _folded(days: Sequence[Day], marks: Marks, width: int) -> str:
     active = bool(days[0].spans)
     each = span_text(days[0].spans[0]) if active else "not active"
     spent = length(timedelta(days=len(days))) if active else ""
-    # The dates of two days take the place of the bar.
+    # Two dates leave no room for the bar.
     what = f"{shown:<{_DATE_WIDTH + _COLUMN}}  {each:<{width}}  {spent or f'{len(days)} days'}"
     return what if active else click.style(what, dim=True)
 
@@ -126,16 +132,16 @@ def _summary(spent: timedelta, whole: timedelta, times: int) -> str:
     return f"Active {length(spent)} of {length(whole)} ({share(spent, whole)}), {how_often}."
 
 
-def _edges(course: Forecast, period: Period, zone: Zone) -> Iterator[str]:
-    first, last = course.initial, course.active_at(period.end)
-    why = f" ({course.reason})" if course.reason else ""
+def _edges(forecast: Forecast, period: Period, zone: Zone) -> Iterator[str]:
+    first, last = forecast.initial, forecast.active_at(period.end)
+    why = f" ({forecast.reason})" if forecast.reason else ""
     yield f"At the start: {_state(first)}{why}."
-    following = course.next_change(period.end)
+    following = forecast.next_change(period.end)
     if following is not None:
         yield f"After the period: {_state(following.active)} from {moment(zone, following.at)}."
-    elif not course.settled:
-        yield "After the period: no change is in sight."
-    elif course.changes(period.end):
+    elif not forecast.settled:
+        yield "After the period: no change is known."
+    elif forecast.changes(period.end):
         yield f"After the period: {_state(last)} for ever."
     else:
         yield f"It never changes: always {_state(first)}."

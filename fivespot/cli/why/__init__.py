@@ -1,5 +1,5 @@
-"""``fivespot why``: the whole reasoning for one machine, by the controller's own observing and deciding.
+"""``fivespot why``: explains one machine by the controller's own evaluation.
 
-Reads only, with the rights of whoever asks: objects are fetched one by one (:mod:`.live`), the controller's code judges
-them (:mod:`.judge`), and what it says is put in words (:mod:`.explain`, :mod:`.remedies`, :mod:`.render`).
+Reads only, with the rights of the user: objects are fetched one by one (:mod:`.live`), the controller's code
+evaluates them (:mod:`.judge`), and the result is put in words (:mod:`.explain`, :mod:`.remedies`, :mod:`.render`).
 """

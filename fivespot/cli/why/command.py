@@ -1,4 +1,4 @@
-"""``fivespot why``: its command line, its connection and its exit code."""
+"""``fivespot why``: its flags and exit codes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def why(
     from fivespot.cli.why.render import render, to_json  # noqa: PLC0415
     from fivespot.runtime import configure_logging  # noqa: PLC0415
 
-    # Whatever is logged goes to standard error, as text.
+    # Logs go to standard error, as text.
     configure_logging("text")
     found = asyncio.run(ask(machine, kubeconfig, context, api_version(capi_machine_api_version)))
     if output == "json":

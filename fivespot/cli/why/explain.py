@@ -1,4 +1,4 @@
-"""Puts a judgement in words, as a value. Nothing is decided here, and nothing of an embedded spec is told."""
+"""Puts an evaluation in words. Nothing is decided here, and nothing of an embedded spec is shown."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Settled(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One of those who may decide, the strongest first."""
+    """One of the parties that may decide, in order of precedence."""
 
     name: str
     state: str
@@ -55,8 +55,8 @@ class ScheduleFacts:
     """The visible facts about the schedule.
 
     :param resolved: None when it could not be read.
-    :param since: when its verdict last changed, by its own account.
-    :param next_change: when it will change next, by its own account.
+    :param since: the last change of its verdict, by its status.
+    :param next_change: the next change, by its status.
     """
 
     name: str
@@ -70,7 +70,7 @@ class ScheduleFacts:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """Something that is going to happen; ``at`` is None where no instant is known."""
+    """A coming event; ``at`` is None if its time is unknown."""
 
     at: datetime | None
     what: str
@@ -78,7 +78,7 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A condition, or what status says beside the conditions."""
+    """A condition, or another statement of status."""
 
     type: str
     status: str
@@ -91,12 +91,12 @@ class Said:
 class Explanation:
     """The reasoning for one machine.
 
-    :param up: whether the machine is wanted; None when that cannot be told.
-    :param since: since when it is wanted so, where status tells.
-    :param due: what the controller does next, without waiting; phase, reason and message are those it reports then.
-    :param reported: what it last said, where that is something else than what follows from the world now, or where
-        that cannot be told.
-    :param also: conditions worth knowing beside the outcome.
+    :param up: whether the machine is wanted; None if unknown.
+    :param since: the time from which that holds, if status has it.
+    :param due: the controller's next steps; phase, reason and message are those that it reports then.
+    :param reported: its last report, if that differs from the evaluation of the current objects, or if that is
+        unknown.
+    :param also: other relevant conditions.
     """
 
     machine: str
@@ -122,7 +122,7 @@ class Explanation:
 
 
 def explain(j: Evaluated) -> Explanation:
-    """The reasoning behind a judgement."""
+    """Explain a judgement."""
     s, plan = j.snapshot, j.plan
     ready, scheduled = _said(j.status, ConditionType.READY), _said(j.status, ConditionType.SCHEDULED)
     schedule = _schedule(j)
@@ -184,9 +184,9 @@ def _headline(j: Evaluated, settled: Settled, message: str) -> str:
     if s.head.deleting:
         return f"{name} is being deleted: {message}"
     if plan.stalled:
-        return f"{name} is stuck on the way {wanted}: {message}"
+        return f"{name} is stuck in between {wanted}: {message}"
     if isinstance(resolution, Unresolved) and _by_schedule(plan.want):
-        held = f"the last verdict is held ({wanted})" if plan.verdict.known else "there never was a verdict"
+        held = f"the last verdict is held ({wanted})" if plan.verdict.known else "there has never been a verdict"
         return f"{name} is {_where(s)}, and its schedule gives no verdict; {held}: {resolution.message}"
     if isinstance(resolution, Unresolved):
         return f"{name} is {_where(s)} whatever its schedule says, which gives no verdict: {resolution.message}"

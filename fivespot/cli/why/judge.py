@@ -1,4 +1,4 @@
-"""Observes and decides for one machine, as the controller would at this moment."""
+"""Evaluates one machine as the controller would at this moment."""
 
 from __future__ import annotations
 
@@ -142,13 +142,13 @@ class _Judge:
             world=look(self._inputs, head, spec, stored, self._capi_version),
             timings=Timings(),
         )
-        # The controller has not seen it yet: then it was never given a finalizer, and nothing was made for it.
+        # Without a finalizer the controller has not seen the object yet, and nothing was created for it.
         unseen = not head.deleting and names.FINALIZER not in head.finalizers and not stored.phase
         return replace(snapshot, fresh=unseen and not snapshot.paused)
 
     def _as_remembered(self, s: Snapshot, plan: Plan) -> tuple[Plan, bool]:
         """Add the controller's memory: a refused write that is not retried at once, and the administrator's
-        brake. The process that is_our_status is another one, but it has told both in status."""
+        brake. The controller runs in another process, but status shows both."""
         told = _told(s.stored)
         if not plan.steps or told is None:
             return plan, False
@@ -158,7 +158,7 @@ class _Judge:
             turn = read_instant(s.stored.raw.get("nextCleanup")) or s.now
             return decide(replace(s, deletion_wait=max(1.0, (turn - s.now).total_seconds()))), True
         current = s.stored.raw.get("observedGeneration") == s.head.generation
-        # What only observing found is found anew; what the server said to a request is remembered.
+        # Observed problems are found again; refusals by the server are taken from status.
         by_server = reason == Reason.NODE_TAINTS_UNSUPPORTED or REQUEST.match(message) is not None
         if reason not in _TRIED or not by_server or s.stored.phase != Phase.ERROR or not current:
             return plan, False
@@ -188,7 +188,7 @@ def _unanswered(found: MachineEvaluation) -> str:
 
 
 def _told(stored: StoredStatus) -> tuple[str, str, bool] | None:
-    """The reason of what is in the way, as status tells it, and whether only a person can help."""
+    """Return the reason of the problem that status reports, and whether only a person can help."""
     conditions = stored.raw.get("conditions")
     for type_ in ("Stalled", "Reconciling"):
         found = find_condition(conditions, type_)

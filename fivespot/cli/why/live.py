@@ -1,7 +1,7 @@
-"""The inputs of an evaluation, filled by single requests instead of informers.
+"""The inputs of an evaluation, read by single requests instead of informers.
 
-They answer at once with what has been read, and note what was asked for in vain. That is then read, and the evaluation
-starts over, until nothing is missing: so what is read follows from the controller's own code.
+They answer with what has been read and note what is missing. That is then fetched and the evaluation repeated until
+nothing is missing, so the controller's own code determines what is read.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Unread:
     :param verb: ``get`` or ``list``.
     :param resource: ``plural.group``.
     :param key: the object; a name of "" means all.
-    :param why: the server's words.
-    :param denied: it is the right that is missing.
-    :param instead: what was done without it.
+    :param why: the server's message.
+    :param denied: the user lacks the right.
+    :param instead: the fallback that was used.
     """
 
     verb: str
@@ -75,12 +75,12 @@ class ReadRefused:
 
 @dataclass(slots=True)
 class LiveObjects:
-    """Objects of one resource, each fetched when it was asked for. One that cannot be read makes all unread."""
+    """The objects of one resource, each fetched on demand. If one cannot be read, none counts as read."""
 
     resource: Resource
     metadata_only: bool = False
     last_error: Exception | None = None
-    # The controller takes a standing refusal for its own; this one is that of the person who asks.
+    # This is a refusal to the user; the controller would treat it as one to itself.
     error_since: float | None = None
     missing: set[Key] = field(default_factory=set)
     found: dict[Key, Object | None] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class LiveKind:
 
 
 class LiveReaders:
-    """The objects of all kinds that are read alike.
+    """The objects of all kinds that are read the same way.
 
     :param metadata_only: their bodies are never asked for.
     """
@@ -202,7 +202,7 @@ class LiveInputs:
                 self._children.open(named.group_kind, state, named.version)
 
     async def complete(self) -> bool:
-        """Read what was asked for in vain."""
+        """Read what is missing."""
         readers = (self._schedules, self._children, self._own)
         unfinished = [objects for reader in readers for objects in reader.unfinished]
         if not unfinished and not self.kinds.unfinished:
@@ -225,7 +225,7 @@ class LiveKinds:
         self._missing_kinds: set[GroupKind] = set()
         self._missing_groups: set[str] = set()
 
-    # What the controller asks -------------------------------------------------------------------------------------
+    # Inputs of the evaluation -------------------------------------------------------------------------------------
 
     def lookup(self, gk: GroupKind) -> KindState | KindAbsent | KindUnknown:
         found = self._known.get(gk)
@@ -336,7 +336,7 @@ def _assumed(served: GroupServed, resource: Resource) -> KindState:
         established=True,
         deleting=False,
         served=versions,
-        # What is stored cannot be seen; Cluster API stores the newest of its versions that it serves.
+        # The stored version is not visible; Cluster API stores the newest one that it serves.
         storage=versions[0],
         labels={f"{names.CLUSTER_API_GROUP}/{version}": "" for version in _CONTRACTS},
         uid="",

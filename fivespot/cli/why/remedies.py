@@ -29,7 +29,7 @@ _CLUSTERS: Final = "clusters.cluster.x-k8s.io"
 _MACHINES: Final = "machines.cluster.x-k8s.io"
 _OWN: Final = names.PLURAL
 _LATE: Final = timedelta(seconds=60)
-"""A schedule that is later than that with its own announced change has no controller that works."""
+"""Delay of an announced change after which the schedule's controller counts as not working."""
 _SEE_MANAGER: Final = f"kubectl -n {names.SYSTEM_NAMESPACE} get deployments,pods,leases"
 _GRANT: Final = "grant the right to the controller's ServiceAccount"
 _SERVICE_ACCOUNT: Final = f"system:serviceaccount:{names.SYSTEM_NAMESPACE}:5spot-controller"
@@ -37,7 +37,7 @@ _SERVICE_ACCOUNT: Final = f"system:serviceaccount:{names.SYSTEM_NAMESPACE}:5spot
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """Something in the way, and a command for a person who wants it gone (or to know more of it)."""
+    """A problem, and a command that solves it or shows more."""
 
     problem: str
     command: str
@@ -55,7 +55,7 @@ def remedies(j: Evaluated) -> Iterator[Remedy]:
 
 
 def right_to_read(unread: Unread) -> str:
-    """The command that tells whether one may read it."""
+    """Return the command that checks the right to read it."""
     where = f" -n {unread.key.namespace}" if unread.key.namespace else ""
     return f"kubectl auth can-i {unread.verb} {unread.resource}{where}"
 
@@ -139,7 +139,7 @@ def _provider_controller(kind: str) -> Iterator[Remedy]:
 
 
 def _machine(j: Evaluated) -> Iterator[Remedy]:
-    """Cluster, templates, foreign objects, refusals, and a machine that takes its time."""
+    """Yield the remedies for Cluster, templates, foreign objects, refusals, and slow machines."""
     s, plan, world = j.snapshot, j.plan, j.snapshot.world
     namespace, name = s.head.namespace, s.head.name
     show = f"kubectl -n {namespace} describe {_MACHINES} {name}"
@@ -192,7 +192,7 @@ def _in_the_way(j: Evaluated) -> Iterator[Remedy]:
 
 
 def _refused(j: Evaluated) -> Iterator[Remedy]:
-    """By the words that the controller reported with the refusal."""
+    """Yield remedies by the message that the controller reported with the refusal."""
     s, message = j.snapshot, j.plan.message
     namespace, name = s.head.namespace, s.head.name
     tried = REQUEST.match(message)
@@ -216,7 +216,7 @@ def _refused(j: Evaluated) -> Iterator[Remedy]:
 
 
 def _manager(j: Evaluated) -> Iterator[Remedy]:
-    """A controller that does not do what follows from the world."""
+    """Yield remedies for a controller that does not act on the current objects."""
     s, stored = j.snapshot, j.snapshot.stored
     ready = find_condition(stored.raw.get("conditions"), "Ready") or {}
     resolution = s.world.resolution

@@ -1,4 +1,4 @@
-"""An explanation for programs."""
+"""An explanation as text and as plain values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLOURS: Final = {Settled.AS_WANTED: "green", Settled.NOT_AS_WANTED: "yellow", 
 
 
 def to_json(e: Explanation) -> dict[str, Any]:
-    """The explanation as plain values. Fields are added in later releases, and not renamed."""
+    """Convert the explanation to plain values. Later releases may add fields and do not rename any."""
     return {
         "machine": e.machine,
         "at": rfc3339(e.at),
@@ -75,8 +75,8 @@ def _instant_json(instant: datetime | None) -> str | None:
 
 
 def render(e: Explanation) -> str:
-    """The text, with styles for a terminal; strip them for anything else."""
-    # One line, for whoever reads only that.
+    """Render the text, with styles for a terminal; strip them for other outputs."""
+    # One line with the answer.
     lines = [click.style(e.headline, bold=True, fg=_COLOURS[e.settled]), ""]
     lines += _wrapped("Wanted", _wanted(e))
     for number, rung in enumerate(e.precedence):
@@ -140,12 +140,12 @@ def _reported(said: Said, at: datetime) -> str:
 def _remedies(e: Explanation) -> Iterator[str]:
     for number, remedy in enumerate(e.remedies):
         yield from _wrapped("To do" if not number else "", remedy.problem)
-        # On a line of its own and never wrapped, so that it can be copied.
+        # On a line of its own and not wrapped, so that it can be copied.
         yield f"{_label('')}  {click.style(f'$ {remedy.command}', fg='cyan')}"
 
 
 def _unread(e: Explanation) -> Iterator[str]:
-    """A line for each kind of thing that could not be read."""
+    """Return a line for each kind of object that could not be read."""
     for (resource, instead, denied), group in groupby(e.unread, lambda u: (u.resource, u.instead, u.denied)):
         found = list(group)
         listed = ", ".join(str(unread.key) for unread in found if unread.key.name)

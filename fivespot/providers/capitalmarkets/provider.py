@@ -1,4 +1,4 @@
-"""Why a market opens or closes at an instant, when that is not its usual time."""
+"""The CapitalMarketsSchedule provider: a market's calendar, with messages about unusual openings and closings."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Remarks:
         return f"after holiday{'s' if len(missed) > 1 else ''} {', '.join(shown)}{more}"
 
     def _missed_before(self, day: date) -> Iterator[date]:
-        """The holidays since the last day of sessions before ``day``, latest first."""
+        """Return the holidays since the last day with sessions before ``day``, latest first."""
         while self._days and day > date.min + _DAY:
             day -= _DAY
             has_sessions = day.weekday() in self._days
@@ -78,12 +78,12 @@ class Remarks:
 
 
 def _seconds(local: datetime, day: date) -> int:
-    """Seconds from the midnight of ``day``, on the wall clock."""
+    """Return the seconds from the midnight of ``day``, on the wall clock."""
     return int((local - datetime(day.year, day.month, day.day)).total_seconds())  # noqa: DTZ001
 
 
 class Market:
-    """A calendar ready to be asked: for verdicts, and for what there is to say about a change."""
+    """A compiled calendar, for verdicts and for messages about changes."""
 
     def __init__(self, timeline: MarketTimeline) -> None:
         self.timeline = timeline
@@ -91,9 +91,9 @@ class Market:
 
 
 def prepare(spec: CapitalMarketsScheduleSpec) -> Market:
-    """The calendar of a spec.
+    """Compile the calendar of a spec.
 
-    :raises SpecError: it cannot be followed; the text begins with the field's path.
+    :raises SpecError: the spec is invalid; the text begins with the field's path.
     """
     try:
         return Market(MarketTimeline(read_calendar(spec.model_dump(by_alias=True, exclude_none=True))))
@@ -102,7 +102,7 @@ def prepare(spec: CapitalMarketsScheduleSpec) -> Market:
 
 
 def decide(market: Market, at: datetime) -> Verdict:
-    """The verdict at an instant, and the exact instant of the next change."""
+    """Return the verdict at an instant, and the exact instant of the next change."""
     found = market.timeline.evaluate(at)
     reason = ProviderReason.SESSION_OPEN if found.active else ProviderReason.SESSION_CLOSED
     message = _message(market, found.active, found.until)
@@ -111,7 +111,7 @@ def decide(market: Market, at: datetime) -> Verdict:
 
 
 def _message(market: Market, active: bool, until: datetime | None) -> str:
-    """Depends on nothing but the next change, so that it stays the same until then."""
+    """Return a message that depends on the next change alone, so that it is stable until then."""
     if until is None:
         return "open, and never closes" if active else "closed, and no session opens"
     remark = market.remarks.on_closing(until) if active else market.remarks.on_opening(until)

@@ -1,7 +1,7 @@
 """CapitalMarketsSchedule: the calendar of a market in its time zone.
 
-The schema tells at admission what a regular expression can tell. Zone names and everything else about the calendar are
-judged by the provider, which answers with `Ready=False`.
+The schema checks at admission what regular expressions and CEL can check. The provider checks zone names and the rest
+of the calendar, and reports problems with `Ready=False`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _breaks_lie_within(session: TradingSession | SpecialSessionSpec) -> bool:
     return all(marked(item.start) < marked(item.end) <= last for item in session.breaks or ())
 
 
-# Times of a session compare as texts, once those after midnight have a mark that sorts later.
+# Times of a session are compared as strings, with a prefix for those after midnight that sorts later.
 _AFTER_OPEN: Final = "((b.{end} < self.open ? '1' : '0') + b.{end})"
 _LAST: Final = "(self.close == '24:00' ? '100:00' : (self.close <= self.open ? '1' : '0') + self.close)"
 _WITHIN: Final = Cel(
@@ -96,8 +96,8 @@ class TradingSession(ApiModel):
         _WITHIN,
     )
 
-    # Without a default in the schema: in an entry of a list the server would write it into what people and their tools
-    # compare with what they applied.
+    # Without a default in the schema: the server would write it into list entries, which users' tools compare with
+    # the applied manifest.
     days_of_week: Annotated[list[DayExpression], Field(max_length=16), undefaulted()] = Field(default=[])
     """Days that the session opens on: mon to sun, ranges such as mon-fri, lists with commas."""
     hours_of_day: Annotated[list[HourExpression], Field(max_length=16), undefaulted()] = Field(default=[])
@@ -162,7 +162,7 @@ class CapitalMarketsScheduleSpec(ApiModel):
     timezone: TimeZone = "UTC"
     """IANA name of the market's time zone, such as America/New_York."""
     sessions: Annotated[list[TradingSession], Field(max_length=32)] = Field(default=[])
-    """The sessions of every week. None: never active, but for special sessions."""
+    """The sessions of every week. Without any, the schedule is active in special sessions alone."""
     holidays: Annotated[list[LocalDate], Field(max_length=366)] = Field(default=[])
     """Local dates YYYY-MM-DD on which the market is closed from midnight to midnight."""
     early_closes: Annotated[list[EarlyCloseSpec], Field(max_length=366)] = Field(default=[])
@@ -173,14 +173,15 @@ class CapitalMarketsScheduleSpec(ApiModel):
     """Sessions on single dates. A date that has any has these and nothing else: no weekly session, and no holiday,
     early close or late open changes them."""
     breaks: Literal["Keep", "GiveBack"] = "Keep"
-    """What breaks mean: with Keep the schedule stays active during them; with GiveBack it is not active, so machines
-    go and come again."""
+    """Handling of breaks: with Keep the schedule stays active during them; with GiveBack it is not active, so
+    machines are removed and created again.
+    """
 
 
 class CapitalMarketsScheduleStatus(ScheduleStatus):
     """The verdict of the schedule, which ScheduledMachines act on."""
 
-    # The existing 5-Spot's schema has this default. It is a trap (a status written without `active` reads as "take the
-    # machines away"), kept because its manifests and clients rely on it; new kinds require the field.
+    # The default of 5-Spot's schema. It is a trap (a status written without `active` means "remove the machines"),
+    # kept because manifests and clients of 5-Spot rely on it; new kinds require the field.
     active: bool = False
-    """True: machines that refer to this schedule should exist. False: they should not."""
+    """Whether machines that refer to this schedule should exist."""

@@ -1,1 +1,1 @@
-"""ManualSchedule: active while somebody says so, or while another schedule does and no override says otherwise."""
+"""ManualSchedule: a switch, or another schedule that overrides take precedence over."""

@@ -1,4 +1,4 @@
-"""ManualSchedule: a switch, or another schedule to go by while no override says otherwise."""
+"""ManualSchedule: a switch, or another schedule that overrides take precedence over."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ManualScheduleSpec(ApiModel):
     )
 
     enabled: bool | None = None
-    """True: machines exist. False: they do not."""
+    """Whether machines should exist."""
     base: Base | None = None
     """The schedule that decides while no override does."""
 
@@ -80,16 +80,16 @@ BASE_CYCLE: Final = "BaseCycle"
 """Reasons of a Ready that is not True."""
 
 LONGEST_CHAIN: Final = 8
-"""Schedules that may go by one another, the first base counted as one."""
+"""The greatest length of a chain of schedules, the first base included."""
 
 _RETRY: Final = 60.0
-"""Seconds between two looks at a base that gives no verdict (contract, A8); a change is looked at when it comes."""
+"""Seconds between two evaluations of a base that gives no verdict (contract A8); changes are noticed by a watch."""
 
 
 def decide(spec: ManualScheduleSpec, at: datetime, context: Context) -> Verdict:
-    """The switch, or the verdict of the base.
+    """Return the switch, or the verdict of the base.
 
-    :raises NoVerdict: the base gives none, or the chain of bases has no end.
+    :raises NoVerdict: the base gives none, or the chain of bases is circular.
     """
     base = spec.base
     if base is None:
@@ -98,23 +98,22 @@ def decide(spec: ManualScheduleSpec, at: datetime, context: Context) -> Verdict:
     _follow(base, context)
     reading = context.schedule(base.kind, base.name, field="spec.base")
     if isinstance(reading, Unreadable):
-        # Nothing is known of the base, which is no trouble of its own: it is told only when it lasts.
+        # Nothing is known about the base, which is reported only if it lasts.
         raise NoVerdict(BASE_UNRESOLVED, reading.why, ready="Unknown", patience=UNREADABLE_PATIENCE, retry=_RETRY)
     if not isinstance(reading, Resolved):
-        # Of the base's own texts none is copied: one that changes them all the time would have this object written
-        # as often.
+        # No text of the base is copied: a base that changes it often would cause as many writes of this object.
         not_ready = f"{base.kind}/{base.name} is not Ready; its own condition says why"
         why = not_ready if reading.reason == PROVIDER_NOT_READY else reading.message
         raise NoVerdict(BASE_UNRESOLVED, f"{reading.reason}: {why}", retry=_RETRY)
     says = "active" if reading.active else "inactive"
-    # When the base changes is the base's to know.
+    # Only the base knows when it changes.
     return Verdict(
         reading.active, None, f"Base{says.capitalize()}", f"{base.kind}/{base.name} is {says}", foreseen=False
     )
 
 
 def _follow(base: Base, context: Context) -> None:
-    """Follow the bases of bases; only ManualSchedules have any.
+    """Follow the chain of bases, which only ManualSchedules have.
 
     :raises NoVerdict: one of them comes twice, or there are too many.
     """
@@ -151,6 +150,6 @@ PROVIDER: Final = Provider(
     # Cluster API's MachineSets claim `ms` as well, and kubectl prefers them.
     short_names=("ms", "manual"),
     columns=(Column("Enabled", "boolean", ".spec.enabled"), Column("Base", "string", ".spec.base.name")),
-    description="A schedule that people decide by hand: a switch, or another schedule with overrides laid over it.",
+    description="A schedule that is decided by hand: a switch, or another schedule with overrides on top of it.",
     reads=(SCHEDULES, MANUAL_SCHEDULES),
 )

@@ -61,7 +61,7 @@ def _in_order(override: OverrideEntry) -> bool:
 
 
 class OverrideEntry(ApiModel):
-    """A decision of a person for a time, over what the schedule says."""
+    """A person's decision for a limited time, which takes precedence over the schedule."""
 
     RULES = (
         Cel(
@@ -73,16 +73,17 @@ class OverrideEntry(ApiModel):
     )
 
     name: OverrideName
-    """What it is called. Each name has one owner, so a person and a repository may have overrides of their own."""
+    """Name of the override. Each name has one owner, so a person and a repository can have overrides of their own."""
     active: bool
-    """True: machines exist while it holds. False: they do not."""
+    """Whether machines should exist while it holds."""
     from_: Annotated[Instant | None, Field(alias="from")] = None
-    """When it starts, such as 2027-01-31T06:00:00Z; by default when it is first seen."""
+    """Start, such as 2027-01-31T06:00:00Z; by default the time at which the controller first sees it."""
     until: OverrideEnd = NEXT_TRANSITION
-    """When it ends: an instant such as 2027-01-31T18:00:00Z; nextTransition, when the schedule itself would next
-    change; or forever, until it is removed."""
+    """End: an instant such as 2027-01-31T18:00:00Z; nextTransition, the time at which the schedule itself would next
+    change; or forever, until it is removed.
+    """
     reason: Annotated[str, Field(max_length=256)] | None = None
-    """For people: why."""
+    """Reason for the override, for people."""
 
 
 Overrides = Annotated[list[OverrideEntry], Field(max_length=MAX_OVERRIDES), list_map("name")]
@@ -95,23 +96,24 @@ class OverrideStatus(ApiModel):
     name: Annotated[str, Field(max_length=63)]
     """The name of the override."""
     active: bool
-    """What it says. Another value under the same name is another override, which starts when it is seen."""
+    """Its verdict. Another value under the same name is another override, which starts when it is seen."""
     state: Literal["Pending", "InForce", "Overruled", "Expired"]
     """Pending: it has not started. InForce: it decides. Overruled: another one that started later decides, or the
     schedule is disabled. Expired: it is over and has no effect; it can be removed."""
     from_: Annotated[Annotated[str, Field(max_length=64)] | None, Field(alias="from")] = None
-    """Its from, if it has one."""
+    """The from of the spec, if it has one."""
     until: Annotated[str, Field(max_length=64)]
-    """Its until."""
+    """The until of the spec."""
     started_at: Timestamp | None = None
-    """When it started, or will start."""
+    """Time at which it started, or will start."""
     ends_at: Annotated[Timestamp | None, nullable()] = None
-    """When it ends or ended; null when no instant is known."""
+    """Time at which it ends or ended; null if not known."""
     open_ended: bool | None = None
-    """True when it holds until it is removed: it says forever, or the schedule itself never changes."""
+    """Whether it holds until it is removed: its until is forever, or the schedule itself never changes."""
     base_active: bool | None = None
-    """What the schedule said when the override started; it ends when that changes. Only where the instant of the next
-    change is not known beforehand."""
+    """The schedule's verdict at the start of the override, which ends when that changes. Only set where the time of
+    the next change is not known in advance.
+    """
 
 
 OverrideStatuses = Annotated[list[OverrideStatus], list_map("name")]
@@ -127,7 +129,7 @@ def read_overrides(entries: Iterable[OverrideEntry] | None) -> tuple[Override, .
 
 
 def read_records(entries: object) -> dict[str, OverrideRecord]:
-    """Read ``status.overrides`` as stored; an entry that cannot be read counts as lost."""
+    """Parse ``status.overrides`` as stored; an invalid entry counts as lost."""
     records = {}
     for entry in entries if isinstance(entries, list) else ():
         try:

@@ -19,9 +19,9 @@ _READY: Final = '.status.conditions[?(@.type=="Ready")]'
 
 _OVERRIDES: Final = "Decisions for a time, over what the schedule says. Of those that have started and not ended, the \
 one that started last decides; of two that started at once, the one whose name comes last."
-_STATUSES: Final = "What became of each override."
-_SPEC: Final = "When machines should exist."
-_STATUS: Final = "The verdict now, and when it changes next."
+_STATUSES: Final = "The state of each override."
+_SPEC: Final = "The times at which machines should exist."
+_STATUS: Final = "The current verdict, and the time of its next change."
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Kind:
 
 
 def spec_model(spec: type[BaseModel], *, overrides: bool) -> type[BaseModel]:
-    """The model of the whole ``spec``: the provider's own fields, and the ones that the kit adds."""
+    """Return the model of the whole ``spec``: the provider's own fields, and those that the kit adds."""
     if not overrides or "overrides" in spec.model_fields:
         return spec
     optional = Annotated[Overrides | None, Field(description=_OVERRIDES)]
@@ -50,7 +50,10 @@ def spec_model(spec: type[BaseModel], *, overrides: bool) -> type[BaseModel]:
 
 
 def kind_definition(kind: Kind) -> dict[str, Any]:
-    """The CustomResourceDefinition. :raises SchemaError: a field has no schema; the text names it."""
+    """Return the CustomResourceDefinition.
+
+    :raises SchemaError: a field has no schema; the text names it.
+    """
     status: type[BaseModel] = kind.status
     if kind.overrides and "overrides" not in status.model_fields:
         optional = Annotated[OverrideStatuses | None, Field(description=_STATUSES)]

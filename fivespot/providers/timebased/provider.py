@@ -22,9 +22,9 @@ _CAUSES: Final = {
 
 
 def prepare(spec: TimeBasedSpotScheduleSpec) -> Timeline:
-    """The calendar of a spec.
+    """Compile the calendar of a spec.
 
-    :raises SpecError: it cannot be followed; the text begins with the field's path.
+    :raises SpecError: the spec is invalid; the text begins with the field's path.
     """
     try:
         return Timeline(read_schedule(spec.model_dump(by_alias=True, exclude_none=True)))
@@ -33,11 +33,11 @@ def prepare(spec: TimeBasedSpotScheduleSpec) -> Timeline:
 
 
 def decide(timeline: Timeline, at: datetime) -> Verdict:
-    """The verdict at an instant, and the exact instant of the next change."""
+    """Return the verdict at an instant, and the exact instant of the next change."""
     found = timeline.evaluate(at)
     reason = ProviderReason.WINDOW_OPEN if found.active else ProviderReason.WINDOW_CLOSED
     notes, again = skipped_around(timeline.skipped, at, "window")
-    # Disabling a schedule is the last word: no override brings its machines back.
+    # A disabled schedule is final: no override brings its machines back.
     final = found.cause is Cause.DISABLED
     return Verdict(found.active, found.until, reason, _message(timeline, found), notes, again, final)
 

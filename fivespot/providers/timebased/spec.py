@@ -1,7 +1,7 @@
 """TimeBasedSpotSchedule: weekly hours and windows in a time zone.
 
-The schema tells at admission what a regular expression can tell. Zone names and everything else about the calendar are
-judged by the provider, which answers with `Ready=False`.
+The schema checks at admission what regular expressions and CEL can check. The provider checks zone names and the rest
+of the calendar, and reports problems with `Ready=False`.
 """
 
 from __future__ import annotations
@@ -96,13 +96,14 @@ class DayWindow(ApiModel):
 
 
 class DateExceptionSpec(ApiModel):
-    """A local date on which something else holds."""
+    """A local date on which the weekly rules do not apply."""
 
     date: LocalDate
     """The local date YYYY-MM-DD."""
     windows: Annotated[list[DayWindow], Field(max_length=4)] | None = None
-    """What starts on that date instead; empty or absent: nothing. A night begun the day before still ends as
-    written."""
+    """Windows that start on that date instead; none if empty or absent. A window that began the day before still ends
+    as written.
+    """
 
 
 def _in_order(spec: TimeBasedSpotScheduleSpec) -> bool:
@@ -133,33 +134,34 @@ class TimeBasedSpotScheduleSpec(ApiModel):
     timezone: TimeZone = "UTC"
     """IANA name of the time zone, such as Europe/Berlin."""
     enabled: bool = True
-    """False: never active."""
+    """Whether the schedule can be active; false means never."""
     windows: Annotated[list[Window], Field(max_length=32)] | None = None
     """Windows to the minute, in addition to the weekly hours. Windows that touch or overlap are one."""
     exceptions: Annotated[list[DateExceptionSpec], Field(max_length=366), list_map("date")] | None = None
-    """Local dates on which nothing starts, or something else does."""
+    """Local dates with other windows, or none, in place of the weekly rules."""
     valid_from: Instant | None = None
     """Not active before this instant, such as 2027-01-01T00:00:00Z."""
     valid_until: Instant | None = None
     """Not active at and after this instant."""
     lead_time: LongDuration | None = None
-    """How much earlier each window opens, so that machines are up in time: a whole number of s, m or h, at most
-    168h."""
+    """Time by which each window opens earlier, so that machines are up in time: a whole number of s, m or h, at most
+    168h.
+    """
 
 
 class TimeBasedSpotScheduleStatus(ScheduleStatus):
     """The verdict of the schedule, which ScheduledMachines act on."""
 
-    # The existing 5-Spot's schema has this default. It is a trap (a status written without `active` reads as "take the
-    # machines away"), kept because its manifests and clients rely on it; new kinds require the field.
+    # The default of 5-Spot's schema. It is a trap (a status written without `active` means "remove the machines"),
+    # kept because manifests and clients of 5-Spot rely on it; new kinds require the field.
     active: bool = False
-    """True: machines that refer to this schedule should exist. False: they should not."""
+    """Whether machines that refer to this schedule should exist."""
 
 
 class TimeBasedSpotSchedule(ApiModel):
     """A schedule of weekly hours and windows in a time zone, for ScheduledMachines to follow."""
 
     spec: TimeBasedSpotScheduleSpec
-    """When machines should exist."""
+    """The times at which machines should exist."""
     status: TimeBasedSpotScheduleStatus | None = None
-    """The verdict now, and when it changes next."""
+    """The current verdict, and the time of its next change."""

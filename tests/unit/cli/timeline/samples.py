@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from fivespot.cli.main import cli
 from fivespot.cli.timeline.forecast import Forecast
 from fivespot.cli.timeline.schedules import ProviderKinds, Schedule, find_schedules
-from fivespot.cli.timeline.simulate import Simulation, ready
+from fivespot.cli.timeline.simulate import Simulation, prepare
 
 Json = dict[str, Any]
 
@@ -46,13 +46,13 @@ def simulate(objects: Sequence[Json], start: datetime) -> tuple[Simulation, Sche
     """A simulation of the objects, and the first of them."""
     schedules = find_schedules(objects)
     known = ProviderKinds(())
-    return Simulation(schedules, lambda each: ready(each, known.provider(each)), start), schedules[0]
+    return Simulation(schedules, lambda each: prepare(each, known.provider(each)), start), schedules[0]
 
 
-def course(objects: Sequence[Json], start: datetime) -> Forecast:
-    """The course of the first of the objects."""
+def forecast(objects: Sequence[Json], start: datetime) -> Forecast:
+    """The forecast of the first of the objects."""
     simulation, first = simulate(objects, start)
-    return simulation.course(first)
+    return simulation.forecast(first)
 
 
 def write(path: Path, *objects: Json) -> Path:

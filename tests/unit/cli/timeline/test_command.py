@@ -156,7 +156,7 @@ def test_a_provider_of_ones_own_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.syspath_prepend(str(tmp_path))
     path = str(write(tmp_path / "even.yaml", schedule("EvenSchedule", "e", {"even": False})))
     period = ("--from", "2027-01-04T00:00:00Z", "--to", "+2h", "-o", "json")
-    assert "the kind is not known here" in mistake(run("-f", path, *period))
+    assert "unknown kind of schedule" in mistake(run("-f", path, *period))
     text = shown("-f", path, "--provider", "even_hours_for_timeline:EVEN", *period)
     assert json.loads(text) == {
         "initialActive": False,
@@ -172,9 +172,9 @@ def test_a_provider_of_ones_own_is_named(tmp_path: Path, monkeypatch: pytest.Mon
         ([schedule("TimebasedSpotSchedule", "x", {})], (), "did you mean TimeBasedSpotSchedule? known: Capital"),
         ([timebased()], ("--name", "x"), "--name x:"),
         ([timebased()], ("--zone", "Berlin"), '--zone: "Berlin" is not a time zone'),
-        ([timebased()], ("--from", "noon"), "--from: 'noon' is no instant"),
-        ([{"kind": "Pod", "apiVersion": "v1"}], (), "holds no schedule"),
-        ([], (), "holds no schedule"),
+        ([timebased()], ("--from", "noon"), "--from: 'noon' is not an instant"),
+        ([{"kind": "Pod", "apiVersion": "v1"}], (), "contains no schedule"),
+        ([], (), "contains no schedule"),
     ],
 )
 def test_a_mistake_is_told_in_one_sentence(

@@ -55,11 +55,11 @@ def test_several_files_and_standard_input(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("kind: A\nspec:\n  x: 1\n  x: 2\n", "file.yaml: line 4: the key 'x' stands twice"),
+        ("kind: A\nspec:\n  x: 1\n  x: 2\n", "file.yaml: line 4: the key 'x' occurs twice"),
         ("a: [", "file.yaml: is no YAML"),
-        ("just a text", "file.yaml: document 1: is no Kubernetes object"),
-        ("kind: A\n---\n- kind: B\n", "file.yaml: document 2: is no Kubernetes object"),
-        ("kind: List\nitems: [{}]\n", "file.yaml: document 1: item 1: is no Kubernetes object"),
+        ("just a text", "file.yaml: document 1: is not a Kubernetes object"),
+        ("kind: A\n---\n- kind: B\n", "file.yaml: document 2: is not a Kubernetes object"),
+        ("kind: List\nitems: [{}]\n", "file.yaml: document 1: item 1: is not a Kubernetes object"),
         ("kind: A\nspec: &x [*x]\n", "file.yaml: document 1: cannot be written as JSON"),
         ("kind: A\nspec: !!binary aGVsbG8=\n", "file.yaml: document 1: cannot be written as JSON"),
         ("kind: A\nspec: .nan\n", "file.yaml: document 1: cannot be written as JSON"),
@@ -75,7 +75,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere.yaml: No such file"):
         read_objects([str(tmp_path / "nowhere.yaml")])
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match="binary: is no UTF-8 text"):
+    with pytest.raises(ConfigError, match="binary: is not UTF-8 text"):
         read_objects([str(tmp_path / "binary")])
 
 

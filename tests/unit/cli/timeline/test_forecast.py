@@ -1,4 +1,4 @@
-"""A course follows its provider from change to change, and stops where that leads nowhere."""
+"""A forecast follows its provider from change to change, and stops where that leads nowhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fivespot.cli.timeline.forecast import DecisionFailed, Forecast, Interval, Period, TooManyChanges, Transition
 from fivespot.providers.sdk import EventNote, Verdict
-from unit.cli.timeline.samples import course, timebased
+from unit.cli.timeline.samples import forecast, timebased
 from unit.schedule.comparison import QUICK, periods, year
 from unit.schedule.oracle import Case, Oracle
 
@@ -62,7 +62,7 @@ def test_the_state_at_an_instant_says_when_it_ends() -> None:
     found = Forecast("x", listed(1, 2), START)
 
     def at(instant: datetime) -> tuple[bool, datetime | None]:
-        return found.active_at(instant), found.next_look(instant)
+        return found.active_at(instant), found.next_decision(instant)
 
     assert at(START) == (False, hours(1))
     assert at(hours(1)) == (True, hours(2))
@@ -165,7 +165,7 @@ def test_any_order_of_questions_gives_the_same_answers(
     for hour in asked:
         verdict = decide(hours(hour))
         assert asked_before.active_at(hours(hour)) is verdict.active
-        assert asked_before.next_look(hours(hour)) == verdict.until
+        assert asked_before.next_decision(hours(hour)) == verdict.until
     changes = plain.changes(period.end)
     assert changes == asked_before.changes(period.end)
     assert [change.active for change in changes] == [not plain.initial, plain.initial] * (len(changes) // 2) + (
@@ -181,7 +181,7 @@ def test_any_order_of_questions_gives_the_same_answers(
 
 @given(data=st.data(), place=periods(year(2026), year(2028)))
 @settings(parent=QUICK, max_examples=15)
-def test_a_course_agrees_with_a_second_implementation(data: st.DataObject, place: tuple[str, int]) -> None:
+def test_a_forecast_agrees_with_a_second_implementation(data: st.DataObject, place: tuple[str, int]) -> None:
     zone, at = place
     opens, closes = data.draw(st.integers(0, 1439)), data.draw(st.integers(0, 1440))
     days = frozenset(data.draw(st.sets(st.integers(0, 6), min_size=1)))
@@ -190,7 +190,7 @@ def test_a_course_agrees_with_a_second_implementation(data: st.DataObject, place
     case = Case(zone, daily=((days, opens, closes),))
     start, end = datetime.fromtimestamp(at, UTC), datetime.fromtimestamp(at + 9 * 86_400, UTC)
     spec: dict[str, Any] = dict(case.spec())
-    found = course([timebased(spec=spec)], start)
+    found = forecast([timebased(spec=spec)], start)
     changes = found.changes(end)
     oracle = Oracle(case)
     assert found.initial is oracle.active(at)

@@ -73,10 +73,10 @@ def test_the_local_time_has_the_offset_of_the_moment() -> None:
 @pytest.mark.parametrize(
     ("start", "end", "words"),
     [
-        ("tomorrow", "+1d", "--from: 'tomorrow' is no instant: write an instant such as"),
-        ("now", "7d", "--to: '7d' is no instant"),
-        ("now", "+7y", "--to: '\\+7y' is no instant"),
-        ("2027-02-30", "+1d", "--from: '2027-02-30' is no instant"),
+        ("tomorrow", "+1d", "--from: 'tomorrow' is not an instant: write an instant such as"),
+        ("now", "7d", "--to: '7d' is not an instant"),
+        ("now", "+7y", "--to: '\\+7y' is not an instant"),
+        ("2027-02-30", "+1d", "--from: '2027-02-30' is not an instant"),
         ("now", "now", "--to now is not after --from now"),
         ("2027-03-22", "2027-03-21", "--to 2027-03-21 is not after --from 2027-03-22"),
         ("now", "+3661d", "longer than 3660 days"),

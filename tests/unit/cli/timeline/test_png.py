@@ -13,7 +13,7 @@ from fivespot.cli.timeline.period import read_period
 from fivespot.cli.timeline.png import DPI, MOST_DAYS, draw, size
 from fivespot.runtime import ConfigError
 from fivespot.schedule import load_zone
-from unit.cli.timeline.samples import NIGHT, OFFICE, Json, course, timebased
+from unit.cli.timeline.samples import NIGHT, OFFICE, Json, forecast, timebased
 
 NOW = datetime(2027, 1, 4, tzinfo=UTC)
 
@@ -21,7 +21,7 @@ NOW = datetime(2027, 1, 4, tzinfo=UTC)
 def picture(spec: Json, start: str, end: str, title: str = "TimeBasedSpotSchedule hours") -> bytes:
     zone = load_zone("Europe/Berlin")
     period = read_period(start, end, zone, NOW)
-    return draw(title, course([timebased(spec=spec)], period.start), period, zone)
+    return draw(title, forecast([timebased(spec=spec)], period.start), period, zone)
 
 
 def shares(data: bytes) -> dict[tuple[int, ...], float]:

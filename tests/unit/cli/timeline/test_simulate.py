@@ -8,10 +8,10 @@ import pytest
 
 from fivespot.cli.timeline.forecast import DecisionFailed, Forecast, Transition
 from fivespot.cli.timeline.schedules import Schedule, find_schedules, select, zone_name
-from fivespot.cli.timeline.simulate import Simulation, ready
+from fivespot.cli.timeline.simulate import Simulation, prepare
 from fivespot.providers.sdk import ApiModel, Context, NoVerdict, Provider, Verdict
 from fivespot.runtime import ConfigError, Resource
-from unit.cli.timeline.samples import Json, course, manual, schedule, timebased
+from unit.cli.timeline.samples import Json, forecast, manual, schedule, timebased
 
 MONDAY = datetime(2027, 1, 4, tzinfo=UTC)
 HOURS: Json = {"windows": [{"days": ["mon-sun"], "start": "08:00", "end": "18:00"}]}
@@ -34,7 +34,7 @@ def with_override(**entry: object) -> Json:
 
 def test_an_override_with_instants_decides_between_them() -> None:
     body = with_override(active=True, **{"from": "2027-01-04T20:00:00Z"}, until="2027-01-04T22:00:00Z")
-    assert changes(course([body], MONDAY), at(12, 5)) == [
+    assert changes(forecast([body], MONDAY), at(12, 5)) == [
         (at(8), True),
         (at(18), False),
         (at(20), True),
@@ -44,7 +44,7 @@ def test_an_override_with_instants_decides_between_them() -> None:
 
 
 def test_an_override_until_the_next_transition_starts_when_the_period_does() -> None:
-    found = course([with_override(active=True, until="nextTransition")], MONDAY)
+    found = forecast([with_override(active=True, until="nextTransition")], MONDAY)
     assert found.initial is True
     assert changes(found, at(24)) == [(at(18), False)], "at 08:00 the rule takes over, and says the same"
     [started] = [note for note in found.notes if note.reason == "OverrideStarted"]
@@ -67,17 +67,17 @@ def test_an_override_that_status_remembers_keeps_its_end() -> None:
             }
         ],
     }
-    assert course([body], MONDAY).initial is False
+    assert forecast([body], MONDAY).initial is False
 
 
 def test_an_override_for_ever_never_ends() -> None:
-    found = course([with_override(active=False, until="forever")], MONDAY)
+    found = forecast([with_override(active=False, until="forever")], MONDAY)
     assert (found.initial, changes(found, at(0, 30)), found.settled) == (False, [], True)
 
 
 def test_a_disabled_schedule_beats_its_overrides() -> None:
     body = timebased(spec={**HOURS, "enabled": False, "overrides": [{"name": "o", "active": True, "until": "forever"}]})
-    assert course([body], MONDAY).initial is False
+    assert forecast([body], MONDAY).initial is False
 
 
 # Bases ---------------------------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def test_a_disabled_schedule_beats_its_overrides() -> None:
 
 def test_a_manual_schedule_follows_its_base_of_the_same_file() -> None:
     objects = [manual("m", {"base": {"kind": "TimeBasedSpotSchedule", "name": "hours"}}), timebased(spec=HOURS)]
-    assert changes(course(objects, MONDAY), at(12, 5)) == changes(course(objects[1:], MONDAY), at(12, 5))
+    assert changes(forecast(objects, MONDAY), at(12, 5)) == changes(forecast(objects[1:], MONDAY), at(12, 5))
 
 
 def test_overrides_of_the_base_and_of_the_follower_both_count() -> None:
@@ -96,7 +96,7 @@ def test_overrides_of_the_base_and_of_the_follower_both_count() -> None:
             {"name": "off", "active": False, "from": "2027-01-04T21:00:00Z", "until": "2027-01-05T09:00:00Z"}
         ],
     }
-    found = course([manual("m", spec), base], MONDAY)
+    found = forecast([manual("m", spec), base], MONDAY)
     assert changes(found, at(12, 5)) == [
         (at(8), True),
         (at(18), False),
@@ -111,13 +111,13 @@ def test_an_override_until_the_next_transition_of_a_base_ends_with_it() -> None:
         "base": {"kind": "TimeBasedSpotSchedule", "name": "hours"},
         "overrides": [{"name": "on", "active": True, "until": "nextTransition"}],
     }
-    found = course([manual("m", spec), timebased(spec=HOURS)], MONDAY)
+    found = forecast([manual("m", spec), timebased(spec=HOURS)], MONDAY)
     assert found.initial is True
     assert changes(found, at(24)) == [(at(18), False)]
 
 
 def test_a_switch_is_the_same_for_ever() -> None:
-    found = course([manual("m", {"enabled": True})], MONDAY)
+    found = forecast([manual("m", {"enabled": True})], MONDAY)
     assert (found.initial, found.next_change(at(1)), found.settled) == (True, None, True)
 
 
@@ -126,14 +126,16 @@ def test_a_switch_with_a_base_beneath_an_override_for_ever_has_no_change_in_sigh
         "base": {"kind": "TimeBasedSpotSchedule", "name": "hours"},
         "overrides": [{"name": "on", "active": True, "until": "forever"}],
     }
-    found = course([manual("m", spec), timebased(spec=HOURS)], MONDAY)
+    found = forecast([manual("m", spec), timebased(spec=HOURS)], MONDAY)
     assert (found.initial, changes(found, at(0, 30)), found.next_change(at(0, 30))) == (True, [], None)
     assert not found.settled, "its base goes on"
 
 
 def test_a_base_that_is_not_in_the_file_is_asked_for() -> None:
-    with pytest.raises(ConfigError, match=r"spec\.base names TimeBasedSpotSchedule/gone, which the files do not hold"):
-        course([manual("m", {"base": {"kind": "TimeBasedSpotSchedule", "name": "gone"}})], MONDAY)
+    with pytest.raises(
+        ConfigError, match=r"spec\.base names TimeBasedSpotSchedule/gone, which the files do not contain"
+    ):
+        forecast([manual("m", {"base": {"kind": "TimeBasedSpotSchedule", "name": "gone"}})], MONDAY)
 
 
 def test_bases_in_a_circle_are_told_as_such() -> None:
@@ -141,10 +143,10 @@ def test_bases_in_a_circle_are_told_as_such() -> None:
         return {"base": {"kind": "ManualSchedule", "name": name}}
 
     with pytest.raises(ConfigError, match=r"ManualSchedule/a: .*BaseCycle: .*"):
-        course([manual("a", follow("b")), manual("b", follow("c")), manual("c", follow("a"))], MONDAY)
+        forecast([manual("a", follow("b")), manual("b", follow("c")), manual("c", follow("a"))], MONDAY)
     chain = [manual(f"m{number}", follow(f"m{number + 1}")) for number in range(12)]
     with pytest.raises(ConfigError, match=r"ManualSchedule/m0: .*BaseCycle: .*8"):
-        course([*chain, manual("m12", {"enabled": True})], MONDAY)
+        forecast([*chain, manual("m12", {"enabled": True})], MONDAY)
 
 
 def test_the_zone_of_a_base_is_that_of_its_followers() -> None:
@@ -170,9 +172,9 @@ def test_schedules_are_found_among_other_objects_and_chosen_by_name() -> None:
     assert [str(each) for each in found] == ["TimeBasedSpotSchedule/a", "ManualSchedule/a", "TimeBasedSpotSchedule/b"]
     assert [each.kind for each in select(found, "a", where="f")] == ["TimeBasedSpotSchedule", "ManualSchedule"]
     assert [each.kind for each in select(found, "manualschedule/a", where="f")] == ["ManualSchedule"]
-    with pytest.raises(ConfigError, match="--name bb: f holds no such schedule; did you mean b"):
+    with pytest.raises(ConfigError, match="--name bb: f contains no such schedule; did you mean b"):
         select(found, "bb", where="f")
-    with pytest.raises(ConfigError, match="f holds no schedule"):
+    with pytest.raises(ConfigError, match="f contains no schedule"):
         select(named(other), None, where="f")
 
 
@@ -198,7 +200,7 @@ def test_an_object_that_cannot_be_a_schedule_is_a_mistake(body: Json, words: str
 
 
 def test_two_of_one_name_are_a_mistake_unless_in_two_namespaces() -> None:
-    with pytest.raises(ConfigError, match="TimeBasedSpotSchedule hours is there twice"):
+    with pytest.raises(ConfigError, match="TimeBasedSpotSchedule hours occurs twice"):
         named(timebased(), timebased())
     elsewhere = timebased()
     elsewhere["metadata"]["namespace"] = "team-b"
@@ -221,7 +223,7 @@ def test_two_of_one_name_are_a_mistake_unless_in_two_namespaces() -> None:
 )
 def test_a_bad_spec_is_told_in_the_words_of_its_provider(spec: Json, words: str) -> None:
     with pytest.raises(ConfigError, match=rf"TimeBasedSpotSchedule/hours: .*{words}"):
-        course([timebased(spec=spec)], MONDAY)
+        forecast([timebased(spec=spec)], MONDAY)
 
 
 class NothingSpec(ApiModel):
@@ -230,14 +232,14 @@ class NothingSpec(ApiModel):
 
 def of(provider: Provider[NothingSpec], at_: datetime = MONDAY) -> Forecast:
     [found] = find_schedules([schedule(provider.kind, "x", {})])
-    return Simulation([found], lambda each: ready(each, provider), at_).course(found)
+    return Simulation([found], lambda each: prepare(each, provider), at_).forecast(found)
 
 
-def test_a_provider_that_asks_the_outside_world_has_no_timeline() -> None:
+def test_a_provider_that_asks_a_source_outside_the_cluster_has_no_timeline() -> None:
     async def decide(spec: NothingSpec, at: datetime) -> Verdict:
         return Verdict(True)
 
-    with pytest.raises(ConfigError, match="Asking/x: Asking asks the outside world"):
+    with pytest.raises(ConfigError, match="Asking/x: Asking asks a source outside the cluster"):
         of(Provider("Asking", spec=NothingSpec, decide=decide))
 
 

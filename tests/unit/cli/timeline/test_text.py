@@ -11,7 +11,7 @@ from fivespot.cli.timeline.forecast import Period
 from fivespot.cli.timeline.period import read_period
 from fivespot.cli.timeline.text import ASCII, UNICODE, Marks, render
 from fivespot.schedule import load_zone
-from unit.cli.timeline.samples import NIGHT, OFFICE, Json, course, manual, simulate, timebased
+from unit.cli.timeline.samples import NIGHT, OFFICE, Json, forecast, manual, simulate, timebased
 
 NOW = datetime(2027, 1, 4, tzinfo=UTC)
 
@@ -20,9 +20,9 @@ def styled(spec: Json, start: str, end: str, *, zone: str = "Europe/Berlin", mar
     where = load_zone(zone)
     period = read_period(start, end, where, NOW)
     simulation, first = simulate([timebased(spec=spec)], period.start)
-    course = simulation.course(first)
+    forecast = simulation.forecast(first)
     notes = simulation.notes(first, period)
-    return render("TimeBasedSpotSchedule hours", course, period, where, notes=notes, marks=marks)
+    return render("TimeBasedSpotSchedule hours", forecast, period, where, notes=notes, marks=marks)
 
 
 def table(spec: Json, start: str, end: str, *, zone: str = "Europe/Berlin", marks: Marks = UNICODE) -> str:
@@ -88,7 +88,7 @@ def test_days_that_are_alike_become_one_line_and_part_of_a_day_is_shown_as_such(
 
 def test_whole_days_are_one_line_too_and_a_schedule_without_change_says_so() -> None:
     where, period = load_zone("UTC"), Period(NOW, datetime(2027, 1, 14, tzinfo=UTC))
-    text = click.unstyle(render("ManualSchedule m", course([manual("m", {"enabled": True})], NOW), period, where))
+    text = click.unstyle(render("ManualSchedule m", forecast([manual("m", {"enabled": True})], NOW), period, where))
     assert "Mon 2027-01-04 – Wed 2027-01-13           00:00-24:00  240 h\n" in text
     assert "Active 240 h of 240 h (100 %), once.\n" in text
     assert text.endswith("It never changes: always active.\n")

@@ -88,7 +88,9 @@ def test_the_answer_comes_first_and_then_what_it_stands_on() -> None:
 def test_what_is_missing_comes_with_commands_to_copy_and_what_was_not_read_last() -> None:
     unread = Unread("get", "machines.cluster.x-k8s.io", Key("team-a", "web-1"), "403: no", denied=True)
     lines = text(judgement(snapshot(LOST, stored=stored_status(active=None)), unread=(unread,))).splitlines()
-    assert lines[0].startswith("team-a/web-1 is down, and its schedule gives no verdict; there never was a verdict: ")
+    assert lines[0].startswith(
+        "team-a/web-1 is down, and its schedule gives no verdict; there has never been a verdict: "
+    )
     found = [line.strip() for line in lines if line.strip().startswith("$ ")]
     assert found[0] == "$ kubectl auth can-i get machines.cluster.x-k8s.io -n team-a"
     assert "$ kubectl -n team-a apply -f FILE" in found
