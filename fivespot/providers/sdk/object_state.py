@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
 from .decider import PreparedSpec
 from .verdict import Verdict
+from .write_trouble import Contest, UnwrittenStatus
 
 __all__ = ["MESSAGE_WRITE_BURST", "MESSAGE_WRITE_INTERVAL", "Decision", "ObjectState"]
 
@@ -50,6 +51,7 @@ class ObjectState:
     :ivar message_budget: writes of mere messages that are allowed, and when that was computed.
     :ivar message_pending: whether a changed message waits to be written.
     :ivar in_flight: the status that is being written.
+    :ivar held_until: on the monotonic clock, when a status is written that another writer has undone.
     """
 
     prepared: PreparedSpec
@@ -61,6 +63,9 @@ class ObjectState:
     message_budget: tuple[float, float] = (MESSAGE_WRITE_BURST, 0.0)
     message_pending: bool = False
     in_flight: Mapping[str, Any] | None = None
+    held_until: float | None = None
+    contest: Contest = field(default_factory=Contest)
+    unwritten: UnwrittenStatus = field(default_factory=UnwrittenStatus)
 
     def decided(self, active: bool, since: datetime) -> None:
         """Record a verdict. :param since: since when it holds, if it differs from the last."""

@@ -12,12 +12,24 @@ import msgspec
 import structlog
 from pydantic import BaseModel
 
-from fivespot.runtime import DONE, Change, Informer, Key, ManagerContext, Object, Result, merge_diff
-from fivespot.runtime.errors import ProtocolError
-from fivespot.runtime.objects import decode
+from fivespot.runtime import (
+    DONE,
+    Change,
+    FivespotError,
+    Informer,
+    Key,
+    ManagerContext,
+    NotFoundError,
+    Object,
+    Result,
+    find_condition,
+    merge_diff,
+)
+from fivespot.runtime.errors import NotLeaderError, ProtocolError
+from fivespot.runtime.objects import decode, members
 from fivespot.runtime.workqueue import Backoff
 
-from .decider import Decider, DecisionFailure
+from .decider import Decider, DecisionFailure, PreparedSpec
 from .definition import Provider
 from .dependencies import Context, Dependencies, NoDependencies
 from .due_batch import DueBatch
@@ -25,6 +37,7 @@ from .object_state import MESSAGE_WRITE_INTERVAL, Decision, ObjectState
 from .override_spec import read_records
 from .overrides import OverrideOutcome, apply_overrides
 from .status import (
+    INVALID_SPEC,
     broken_status,
     decided_status,
     only_generations_differ,
@@ -42,9 +55,13 @@ __all__ = ["ProviderReconciler"]
 LONGEST_SLEEP: Final = 43_200.0
 """Seconds after which even a quiet schedule is decided again. A change of the wall clock is noticed elsewhere; this is
 for events of decisions, which may look back for a day."""
+ANOTHER_WRITER: Final = "AnotherWriter"
+STATUS_NOT_WRITTEN: Final = "StatusNotWritten"
+"""Reasons of events about trouble with the status itself."""
 UNWRITTEN_RETRY: Final = 30.0
 """Seconds until an object is looked at again whose status was not written because it had changed or was gone."""
 _MARGIN: Final = 0.001
+_EVENT_LIMIT: Final = 1024
 _DECISION_RETRIES: Final = Backoff(base=1.0, cap=300.0)
 """Between decisions that fail."""
 
@@ -59,6 +76,7 @@ class _Body(msgspec.Struct, gc=False):
 
 
 _body = msgspec.json.Decoder(_Body)
+_status = msgspec.json.Decoder(dict[str, Any] | None)
 _mapping = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -66,13 +84,14 @@ class Written(enum.Enum):
     """The result of writing a status.
 
     MESSAGE: nothing but a message was changed. OUTDATED: the object has changed or is gone since it was read, and that
-    change causes another run.
+    change causes another run. HELD: another writer has undone this status, and it is written again later.
     """
 
     NOTHING = enum.auto()
     MESSAGE = enum.auto()
     YES = enum.auto()
     OUTDATED = enum.auto()
+    HELD = enum.auto()
 
 
 class ProviderReconciler(Generic[Spec]):
@@ -101,6 +120,7 @@ class ProviderReconciler(Generic[Spec]):
         self._transitions = context.metrics.counter(
             f"{provider.metrics}_transitions_total", f"Changes of the verdict of a {provider.kind}.", labels
         )
+        self._errors = context.metrics.counter("fivespot_errors_total", "Errors by type.", ("error_type",))
 
     async def reconcile(self, key: Key) -> Result:
         obj = self._informer.get(key)
@@ -108,14 +128,16 @@ class ProviderReconciler(Generic[Spec]):
             self._forget(key)
             return DONE
         # An object that is being deleted stays a schedule until it is gone: a finalizer must not freeze its verdict.
-        body = obj.decode_as(_body)
+        body, undecodable = _read(obj)
         status = body.status or {}
         state = await self._state_of(key, obj, body.spec)
         now = self._clock.now()
         prepared = state.prepared
-        if prepared.failure is not None:
-            written = await self._not_ready(key, obj, status, prepared.failure, now)
-            return Result(requeue_after=self._another_look() if written is Written.OUTDATED else None, phase="Invalid")
+        failure = undecodable or prepared.failure
+        if failure is not None:
+            written = await self._not_ready(key, obj, status, failure, now)
+            waits = [self._another_look()] if written is Written.OUTDATED else self._held(state)
+            return Result(requeue_after=min(waits, default=None), phase="Invalid")
         base, now = await self._base(key, state, status, now)
         outcome = self._override(key, state, status, base, now)
         if outcome.verdict is None:
@@ -139,7 +161,7 @@ class ProviderReconciler(Generic[Spec]):
             return False
         head, prepared = change.head, state.prepared
         same = (head.uid, head.generation) == (prepared.uid, prepared.generation)
-        return same and not merge_diff(change.object.decode_as(_body).status or {}, state.in_flight)
+        return same and not merge_diff(_read(change.object)[0].status or {}, state.in_flight)
 
     # One run -----------------------------------------------------------------------------------------------------
 
@@ -149,7 +171,10 @@ class ProviderReconciler(Generic[Spec]):
         if found is not None and (found.prepared.uid, found.prepared.generation) == (head.uid, head.generation):
             return found
         await self._budget.spend(len(obj.raw))
-        prepared = self._decider.prepare(head.uid, head.generation, _spec(spec))
+        try:
+            prepared = self._decider.prepare(head.uid, head.generation, _spec(spec))
+        except ProtocolError as error:
+            prepared = PreparedSpec(head.uid, head.generation, failure=_undecodable(f"spec: {error}"))
         if found is None or found.prepared.uid != head.uid:
             found = self._states[key] = ObjectState(prepared, len(obj.raw))
         else:
@@ -239,6 +264,8 @@ class ProviderReconciler(Generic[Spec]):
         if written is Written.OUTDATED:
             return written
         self._active.child(key.namespace, key.name).set(float(verdict.active))
+        if written is Written.HELD:
+            return written
         if before is not None and before is not verdict.active:
             self._transitions.child(key.namespace, key.name).inc()
             self._writer.record(obj, EventNote(reason=verdict.reason, message=verdict.message, warning=False))
@@ -265,7 +292,7 @@ class ProviderReconciler(Generic[Spec]):
         if quiet > 0:
             return Result(requeue_after=min(quiet + _MARGIN, self._retry(state, failure)), phase="Failed")
         await self._not_ready(key, obj, status, failure, now, outcome)
-        waits = [self._retry(state, failure), *_seconds(now, outcome.again)]
+        waits = [self._retry(state, failure), *_seconds(now, outcome.again), *self._held(state)]
         return Result(requeue_after=min(waits), phase="Failed")
 
     async def _not_ready(
@@ -302,14 +329,21 @@ class ProviderReconciler(Generic[Spec]):
         if self._plans is not None:
             self._plans.note(self._provider.name, key, {"status": change})
         state = self._states[key]
-        state.message_pending = False
+        state.message_pending, state.held_until = False, None
         if not change or self._plans is not None:
+            state.unwritten.written()
             return Written.NOTHING
         message_only = change.keys() == {"conditions"} and only_messages_differ(status, wanted)
         if message_only and not state.take_message_write(self._clock.monotonic()):
             # A message that differs with every decision, such as one with a measured value, is not written as often.
             state.message_pending = True
             return Written.NOTHING
+        moment = self._clock.monotonic()
+        held = state.contest.wait(status, wanted, moment, self._rng)
+        if held > 0:
+            state.held_until = moment + held
+            self._tell_contest(obj, state, status, wanted, held)
+            return Written.HELD
         # `active` goes into every write, whatever else it changes.
         change["active"] = wanted["active"]
 
@@ -321,11 +355,50 @@ class ProviderReconciler(Generic[Spec]):
             return True
 
         try:
-            if not await self._writer.write(key, obj, change, current):
+            if not await self._writer.write(obj, change, current):
                 return Written.OUTDATED
+        except NotFoundError as error:
+            # Gone, as the cache will say too; or not, and something that answers for the server says so.
+            self._tell_unwritten(obj, state, moment, error)
+            return Written.OUTDATED
+        except NotLeaderError:
+            raise
+        except FivespotError as error:
+            self._tell_unwritten(obj, state, moment, error)
+            raise
         finally:
             state.in_flight = None
+        state.unwritten.written()
+        state.contest.wrote(wanted)
         return Written.MESSAGE if message_only else Written.YES
+
+    def _tell_unwritten(self, obj: Object, state: ObjectState, begun: float, error: Exception) -> None:
+        self._errors.child("status_not_written").inc()
+        if not state.unwritten.failed(begun, self._clock.monotonic()):
+            return
+        message = f"the status cannot be written and is out of date: {error}"[:_EVENT_LIMIT]
+        self._writer.record(obj, EventNote(reason=STATUS_NOT_WRITTEN, message=message, warning=True))
+        _log.warning(
+            "the status cannot be written", kind=self._provider.kind, object=str(obj.key), error=str(error)
+        )  # fmt: skip
+
+    def _tell_contest(
+        self, obj: Object, state: ObjectState, stored: Mapping[str, Any], wanted: Mapping[str, Any], held: float
+    ) -> None:
+        if state.contest.told:
+            return
+        state.contest.told = True
+        self._errors.child(ANOTHER_WRITER).inc()
+        message = (
+            f"another writer replaces this status ({_summary(wanted)}) by its own ({_summary(stored)}); it is "
+            "corrected less and less often. Stop the other writer, such as a second manager without leader election: "
+            "kubectl get -o yaml --show-managed-fields names it"
+        )
+        self._writer.record(obj, EventNote(reason=ANOTHER_WRITER, message=message, warning=True))
+        _log.warning(
+            "another writer undoes the status", kind=self._provider.kind, object=str(obj.key), ours=_summary(wanted),
+            theirs=_summary(stored), corrected_in=round(held, 3),
+        )  # fmt: skip
 
     # Waiting -----------------------------------------------------------------------------------------------------
 
@@ -347,11 +420,17 @@ class ProviderReconciler(Generic[Spec]):
             waits += _seconds(now, base.again)
             if outcome.overridden:
                 waits += _seconds(now, base.until)
+        waits += self._held(state)
         if state.message_pending:
             waits.append((1.0 - state.message_budget[0]) * MESSAGE_WRITE_INTERVAL + _MARGIN)
         if self._provider.poll is not None:
             waits.append(self._provider.poll * self._rng.uniform(0.9, 1.1))
         return min(waits)
+
+    def _held(self, state: ObjectState) -> list[float]:
+        """Seconds until a status that was held back is written, if one was."""
+        until = state.held_until
+        return [max(until - self._clock.monotonic(), 0.0) + _MARGIN] if until is not None else []
 
     def _another_look(self) -> float:
         """Seconds until the next run after a status that was not written, should the change that is due not arrive."""
@@ -378,12 +457,34 @@ class ProviderReconciler(Generic[Spec]):
 _NO_CONTEXT: Final = Context("", "")
 
 
-def _spec(raw: msgspec.Raw) -> Mapping[str, Any]:
+def _read(obj: Object) -> tuple[_Body, DecisionFailure | None]:
+    """The parts of an object, and why one of them cannot be decoded."""
     try:
-        return decode(_mapping, raw)
-    except ProtocolError:
+        return obj.decode_as(_body), None
+    except ProtocolError as error:
+        parts = members(obj.raw)
+        try:
+            status = decode(_status, parts.get("status", b"null"))
+        except ProtocolError:
+            # It is written anew.
+            status = None
+        return _Body(msgspec.Raw(b"{}"), status), _undecodable(str(error))
+
+
+def _undecodable(why: str) -> DecisionFailure:
+    return DecisionFailure(INVALID_SPEC, f"the object cannot be decoded: {why}")
+
+
+def _summary(status: Mapping[str, Any]) -> str:
+    ready = find_condition(status.get("conditions"), "Ready") or {}
+    return f"active {str(status.get('active')).lower()}, Ready {ready.get('status')}, {ready.get('reason')}"
+
+
+def _spec(raw: msgspec.Raw) -> Mapping[str, Any]:
+    if not bytes(raw).lstrip().startswith(b"{"):
         # A spec that is no object has no fields; the model says which ones are missing.
         return {}
+    return decode(_mapping, raw)
 
 
 def _seconds(now: datetime, instant: datetime | None) -> list[float]:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fivespot.runtime import Key, ManagerContext, NotFoundError, Object, ObjectRef, Resource
+from fivespot.runtime import ManagerContext, Object, ObjectRef, Resource
 
 from .verdict import EventNote
 
@@ -33,11 +33,12 @@ class StatusWriter:
         self._unwritten = 0
         self._backlog: deque[Callable[[], None]] = deque()
 
-    async def write(self, key: Key, obj: Object, change: Mapping[str, Any], current: Callable[[], bool]) -> bool:
-        """Apply a merge patch to the status; False when the object has changed or is gone.
+    async def write(self, obj: Object, change: Mapping[str, Any], current: Callable[[], bool]) -> bool:
+        """Apply a merge patch to the status; False when the object has changed since it was read.
 
         :param current: called when it is this write's turn; whether ``obj`` is still the newest state. If it is not,
             the change that superseded it causes another run.
+        :raises NotFoundError: the object is gone.
         """
         self._unwritten += 1
         try:
@@ -45,8 +46,6 @@ class StatusWriter:
                 if not current():
                     return False
                 await self._client.patch_status(self._resource, obj.head, change)
-        except NotFoundError:
-            return False
         finally:
             self._unwritten -= 1
             self._release()

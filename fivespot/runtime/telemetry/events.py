@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -32,6 +32,8 @@ __all__ = ["EVENTS", "EventRecorder", "EventWriter"]
 
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 
+_LEAST_WAIT: Final = 0.001
+"""Seconds. A clock that stands still during a shorter wait would have the writers ask for ever."""
 _WRITERS = 4
 """Concurrent writes, so that the events of a fleet that flips together are written in seconds at 20 ms a write."""
 
@@ -148,7 +150,7 @@ class EventRecorder:
                     self._settled.set()
                 continue
             due = self._correlator.next_due()
-            wait = None if due is None else max(0.0, due - self._clock.monotonic())
+            wait = None if due is None else max(_LEAST_WAIT, due - self._clock.monotonic())
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._wake.wait()
