@@ -1,7 +1,7 @@
-"""Calendar arithmetic: when a weekly schedule is active, exactly, in any zone and on any date.
+"""Calendar arithmetic: computes exactly when a weekly schedule is active, in any zone and on any date.
 
-Pure: a rule and an instant give a verdict and the instant of the next change. No clock, no I/O but reading zone
-data from the ``tzdata`` package, and nothing of Kubernetes.
+Pure: a rule and an instant give a verdict and the instant of the next change. There is no clock, no I/O except
+reading zone data from the ``tzdata`` package, and nothing of Kubernetes.
 
 >>> from datetime import UTC, datetime
 >>> schedule = read_schedule({

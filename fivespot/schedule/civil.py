@@ -1,13 +1,12 @@
-"""The wall clock of a zone, and the instant at which it shows a given reading.
+"""The wall clock of a zone: converts between instants and wall-clock readings.
 
 Instants are whole seconds from 1970 in UTC; wall-clock readings are counted the same way, as if the wall showed
 UTC. Both are plain integers, so that no date is out of range and no arithmetic depends on a zone by accident.
 
-**The one rule.** A boundary fires once: the first time the wall clock reads it, and at the jump if it falls in a
-gap. Both halves are one statement: it fires at the first instant at which the clock reads *that or more*. So it
-is as if windows were read off a second clock that never goes back: it stands still while an hour is repeated, and
-jumps with the wall clock over a gap. That clock only moves forward, therefore a later boundary never fires before
-an earlier one, and windows that touch on paper touch in every zone.
+**The one rule.** A boundary takes effect once: the first time the wall clock reads it, and at the jump if it falls in
+a gap; that is, at the first instant at which the clock reads *that or more*. Equivalently, windows follow a second
+clock that never goes back: it stands still while an hour is repeated, and jumps over a gap with the wall clock. Since
+it only moves forward, boundaries take effect in order, and adjacent windows stay adjacent in every zone.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Zone:
 
     ``instants`` are its changes and ``offsets`` the offsets between them (one more). When ``cycle_start`` is
     given, everything from there on repeats every 400 years, and the lists must reach two years beyond the first
-    repetition; otherwise the last offset lasts for ever.
+    repetition; otherwise the last offset lasts forever.
     """
 
     __slots__ = (
@@ -57,11 +56,11 @@ class Zone:
         self._instants: list[int] = []
         self._offsets = [offsets[0]]
         for instant, offset in zip(instants, offsets[1:], strict=True):
-            if offset != self._offsets[-1]:  # many changes only rename the time
+            if offset != self._offsets[-1]:  # many changes only rename the offset
                 self._instants.append(instant)
                 self._offsets.append(offset)
 
-        # The clock that never goes back, in pieces: from which reading on, with which offset, from when.
+        # The clock that never goes back, in pieces: first reading, offset, first instant.
         self._readings = [-FAR]
         self._clock_offsets = [self._offsets[0]]
         self._clock_starts = [-FAR]
@@ -86,7 +85,7 @@ class Zone:
         return self._cycle_start
 
     def era(self, at: int) -> Era:
-        """The period with one offset that ``at`` belongs to."""
+        """Return the period of one offset that contains ``at``."""
         shift = self._repetition(at)
         index = bisect_right(self._instants, at - shift)
         start = self._instants[index - 1] + shift if index else -FAR
@@ -94,7 +93,7 @@ class Zone:
         return Era(start, end, self._offsets[index])
 
     def instant_of(self, reading: int) -> int:
-        """The first instant at which the wall clock reads ``reading`` or more."""
+        """Return the first instant at which the wall clock reads ``reading`` or more."""
         shift = self._repetition(reading)
         reading -= shift
         index = bisect_right(self._readings, reading)
@@ -104,7 +103,7 @@ class Zone:
         return instant + shift
 
     def changes(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """Every change of offset in ``[start, end)``: the instant, the offset before and the one after."""
+        """Yield every change of offset in ``[start, end)``: the instant, the offset before and the one after."""
         era = self.era(start - 1)
         while era.end < end:
             following = self.era(era.end)

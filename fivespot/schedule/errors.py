@@ -13,8 +13,8 @@ from typing import Self
 class ScheduleError(ValueError):
     """A schedule that cannot be read.
 
-    ``str()`` is one sentence for the person who wrote it: the field (when known), what was given, what is
-    allowed and, where one can be told, the nearest right value.
+    ``str()`` is one sentence for the author: the field (if known), the given value, what is allowed and, where
+    possible, the nearest valid value.
     """
 
     def __init__(self, problem: str, *, suggestion: str | None = None, field: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Whether a schedule is active at an instant, and the exact instant of the next change."""
+"""Evaluates schedules: the verdict at an instant, and the exact instant of the next change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECOND = timedelta(seconds=1)
 
 
 class Cause(StrEnum):
-    """Why a schedule is or is not active."""
+    """The reason for which a schedule is active or not."""
 
     OPEN = "open"
     CLOSED = "closed"
@@ -33,7 +33,7 @@ class Evaluation:
 
     active: bool
     until: datetime | None
-    """When ``active`` changes next, in UTC; ``None`` when it never does (or only after the year 9999)."""
+    """The next change of ``active``, in UTC; ``None`` if there is none before the year 10000."""
     cause: Cause
 
 
@@ -52,15 +52,15 @@ class SkippedWindow:
 
 
 class Timeline:
-    """A schedule prepared for evaluation. Make it once for each schedule and keep it: it remembers."""
+    """A schedule prepared for evaluation. Create one per schedule and keep it, because it caches."""
 
     def __init__(self, schedule: WeeklySchedule) -> None:
         self.schedule = schedule
-        # Rules, exceptions, merge, lead time, merge; validity and `enabled` are laid over what is found.
+        # Rules, exceptions, merge, lead time, merge; validity and `enabled` are applied to the result.
         self._search = Search(schedule.zone, Pattern(schedule), schedule.lead_time // _SECOND)
 
     def evaluate(self, at: datetime) -> Evaluation:
-        """The state at ``at``, which must carry an offset (ValueError otherwise)."""
+        """Return the state at ``at``, which must have an offset (ValueError otherwise)."""
         now = seconds_of(at)
         schedule = self.schedule
         opens, closes = schedule.valid_from, schedule.valid_until
@@ -81,14 +81,14 @@ class Timeline:
         return Evaluation(True, until, Cause.OPEN)
 
     def transitions(self, start: datetime, end: datetime) -> Iterator[tuple[datetime, bool]]:
-        """Every change after ``start`` and before ``end``, and the state from then on."""
+        """Yield every change after ``start`` and before ``end``, and the state from then on."""
         return changes_between(self.evaluate, start, end)
 
     def skipped(self, start: datetime, end: datetime) -> list[SkippedWindow]:
-        """The windows that do not take place because of a jump of the clock in ``[start, end)``.
+        """Return the windows that do not take place because of a jump of the clock in ``[start, end)``.
 
-        Those of a schedule that is disabled or not valid at that instant are left out, and so are hours of the
-        hour grammar, which are what the clock shows.
+        Windows of a schedule that is disabled or not valid at that instant are left out, and so are hours of the hour
+        rule, which follow the clock by definition.
         """
         if not self.schedule.enabled:
             return []
@@ -107,9 +107,9 @@ def timeline(schedule: WeeklySchedule) -> Timeline:
 
 
 def evaluate(schedule: WeeklySchedule, at: datetime) -> Evaluation:
-    """The state of ``schedule`` at ``at`` and the exact instant of its next change.
+    """Return the state of ``schedule`` at ``at`` and the exact instant of its next change.
 
-    ``at`` must carry an offset (ValueError otherwise). Whoever asks often keeps a :class:`Timeline` instead.
+    ``at`` must carry an offset (ValueError otherwise). For repeated evaluations keep a :class:`Timeline` instead.
     """
     return timeline(schedule).evaluate(at)
 

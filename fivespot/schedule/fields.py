@@ -1,7 +1,4 @@
-"""Reads plain values, as YAML and JSON give them, with errors that say where in the spec they are.
-
-Absent fields and nulls are the same.
-"""
+"""Reads fields of a decoded spec, with errors that name the path. Absent fields and nulls are equivalent."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ Fields = Mapping[str, object]
 
 @contextmanager
 def within(field: str) -> Iterator[None]:
-    """Puts ``field`` in front of the path of what is raised inside."""
+    """Prefix the path of errors raised inside with ``field``."""
     try:
         yield
     except ScheduleError as error:
@@ -26,14 +23,14 @@ def within(field: str) -> Iterator[None]:
 
 
 def zone_of(spec: Fields) -> Zone:
-    """The zone that ``timezone`` names, by default UTC. Raises :class:`~.errors.UnknownZone`."""
+    """Load the zone that ``timezone`` names, by default UTC. Raises :class:`~.errors.UnknownZone`."""
     name = spec.get("timezone")
     with within("timezone"):
         return load_zone("UTC" if name is None else text(name))
 
 
 def flag(item: Fields, name: str) -> bool:
-    """True or false, by default true."""
+    """Read a boolean, by default true."""
     value = item.get(name)
     if value is None or isinstance(value, bool):
         return value is not False
@@ -41,20 +38,20 @@ def flag(item: Fields, name: str) -> bool:
 
 
 def text(value: object) -> str:
-    """A text that must be there."""
+    """Read a required string."""
     if not isinstance(value, str):
         raise GrammarError("is missing" if value is None else f"{value!r} is not a text")
     return value
 
 
 def text_of(item: Fields, name: str) -> str:
-    """A member that must be there and be a text."""
+    """Read a required string member."""
     with within(name):
         return text(item.get(name))
 
 
 def date_text(item: Fields, name: str) -> str:
-    """A date as text; what a YAML reader made a date of is turned back."""
+    """Read a date as a string; a date object from a YAML parser is converted back."""
     with within(name):
         return date_as_text(item.get(name))
 
@@ -66,13 +63,13 @@ def date_as_text(value: object) -> str:
 
 
 def texts(item: Fields, name: str) -> list[str]:
-    """A list of texts, empty when absent."""
+    """Read a list of strings, empty if absent."""
     with within(name):
         return [text(value) for value in values(item, name)]
 
 
 def objects(item: Fields, name: str) -> Iterator[tuple[int, Fields]]:
-    """The objects of a list, each with its index."""
+    """Yield the objects of a list, each with its index."""
     with within(name):
         found = values(item, name)
     for index, value in enumerate(found):
@@ -82,7 +79,7 @@ def objects(item: Fields, name: str) -> Iterator[tuple[int, Fields]]:
 
 
 def values(item: Fields, name: str) -> Sequence[object]:
-    """The entries of a list, empty when absent; the error does not name the field."""
+    """Return the entries of a list, empty if absent; the error does not name the field."""
     value = item.get(name)
     if value is None:
         return ()

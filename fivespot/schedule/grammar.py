@@ -1,7 +1,7 @@
-"""The words a schedule is written in: days, hours, times of day, durations, dates and instants.
+"""The grammar of schedules: days, hours, times of day, durations, dates and instants.
 
-Every function takes text and returns a value, or raises :class:`GrammarError` with what was given, what is
-allowed and the nearest right value. Day and hour lists follow the grammar of the existing 5-Spot: lower case,
+Every function takes a string and returns a value, or raises :class:`GrammarError` with the given value, what is
+allowed and the nearest valid value. Day and hour lists follow the grammar of 5-Spot: lower case,
 comma-separated parts, trimmed; a range includes both ends and may wrap (``fri-mon``, ``22-6``).
 """
 
@@ -42,7 +42,7 @@ _UNITS = {"s": 1, "m": MINUTE, "h": HOUR, "d": DAY}
 
 
 def parse_days(items: Iterable[str]) -> frozenset[int]:
-    """The days named by a list such as ``["mon-wed", "fri,sun"]``, as numbers (Monday 0).
+    """Parse the days of a list such as ``["mon-wed", "fri,sun"]``, as numbers (Monday 0).
 
     An empty list names no day. Raises :class:`GrammarError` whose field is ``[i]``, the item at fault.
     """
@@ -50,7 +50,7 @@ def parse_days(items: Iterable[str]) -> frozenset[int]:
 
 
 def parse_hours(items: Iterable[str]) -> frozenset[int]:
-    """The whole hours named by a list such as ``["9-17", "22-6"]``; both ends of a range belong to it.
+    """Parse the whole hours of a list such as ``["9-17", "22-6"]``; both ends of a range belong to it.
 
     An empty list names no hour. Raises :class:`GrammarError` whose field is ``[i]``, the item at fault.
     """
@@ -123,7 +123,7 @@ def _hour_error(part: str) -> GrammarError:
 
 
 def parse_time(text: str, *, end: bool = False) -> int:
-    """Seconds from midnight of a time of day ``HH:MM``; ``24:00`` only where ``end`` is set.
+    """Parse a time of day into seconds from midnight: ``HH:MM``; ``24:00`` only where ``end`` is set.
 
     Raises :class:`GrammarError`.
     """
@@ -153,7 +153,7 @@ def _nearest_time(text: str) -> str | None:
 
 
 def parse_moment(text: str, *, end: bool = False) -> tuple[int, int]:
-    """Day number and seconds from midnight of a moment of the week such as ``mon 06:00``.
+    """Parse a moment of the week such as ``mon 06:00`` into the day number and seconds from midnight.
 
     Raises :class:`GrammarError`.
     """
@@ -170,7 +170,7 @@ def parse_moment(text: str, *, end: bool = False) -> tuple[int, int]:
 
 
 def parse_duration(text: str) -> timedelta:
-    """A duration: digits and one of ``s``, ``m``, ``h``. Raises :class:`GrammarError`."""
+    """Parse a duration: digits and one of ``s``, ``m``, ``h``. Raises :class:`GrammarError`."""
     match = _DURATION.fullmatch(text)
     if match and len(match[1]) <= 9:
         return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
@@ -197,7 +197,7 @@ def _nearest_duration(text: str) -> str | None:
 
 
 def parse_date(text: str) -> date:
-    """A local calendar date ``YYYY-MM-DD``. Raises :class:`GrammarError`."""
+    """Parse a local calendar date ``YYYY-MM-DD``. Raises :class:`GrammarError`."""
     match = _DATE.fullmatch(text)
     if match:
         try:
@@ -221,7 +221,7 @@ def _near_dates(text: str) -> Iterator[str]:
 def parse_instant(text: str) -> datetime:
     """An instant ``2027-01-31T08:00:00+01:00`` or ``...Z`` (RFC 3339), as UTC. Raises :class:`GrammarError`.
 
-    A fraction finer than a microsecond is cut off.
+    Fractions are truncated to microseconds.
     """
     match = _INSTANT.fullmatch(text)
     suggestion = None
@@ -241,5 +241,5 @@ def parse_instant(text: str) -> datetime:
 
 
 def format_time(seconds: int) -> str:
-    """``HH:MM`` of seconds from midnight (``24:00`` for the end of the day)."""
+    """Format seconds from midnight as ``HH:MM`` (``24:00`` for the end of the day)."""
     return f"{seconds // HOUR:02}:{seconds % HOUR // MINUTE:02}"

@@ -1,4 +1,4 @@
-"""Instants as whole seconds from 1970 in UTC, and as datetimes for whoever asks."""
+"""Intervals of instants in whole seconds from 1970 in UTC, and conversions from and to datetimes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The weekly rule with its exceptions on the wall clock, before any zone comes into it."""
+"""The weekly rule with its exceptions on the wall clock, independent of any zone."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def leaves_nothing_out(windows: Iterable[Interval], hours: Sequence[Sequence[Int
 class Pattern:
     """The rules of a schedule, arranged by weekday and date (:class:`~.search.Readings`).
 
-    Spans are split at midnight, so that an exception takes its own date's part and nothing else. The parts touch, and
-    windows that touch on paper touch in every zone.
+    Spans are split at midnight, so that an exception removes the part of its own date alone. The parts are adjacent,
+    and adjacent windows stay adjacent in every zone.
     """
 
     def __init__(self, schedule: WeeklySchedule) -> None:

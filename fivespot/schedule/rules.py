@@ -1,7 +1,7 @@
 """The rules of a weekly schedule, as plain values.
 
-Times of day are seconds from local midnight, days are numbers (Monday 0), as :mod:`.grammar` reads them. Each
-value checks itself, so that the arithmetic never meets one that makes no sense.
+Times of day are seconds from local midnight, days are numbers (Monday 0), as :mod:`.grammar` parses them. Each value
+validates itself, so that the arithmetic only deals with valid ones.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ MAX_LEAD = timedelta(days=7)
 class HourRule:
     """Active while the local weekday is among ``days`` and the local hour among ``hours``.
 
-    Wall-clock membership by definition: an hour that comes twice counts twice, one that is skipped never comes,
-    and nothing is carried past midnight.
+    Membership is by the wall clock: a repeated hour counts twice, a skipped hour not at all, and nothing extends past
+    midnight.
     """
 
     days: frozenset[int]
@@ -98,7 +98,7 @@ class SpanWindow:
 
     @property
     def length(self) -> int:
-        """Wall-clock seconds from start to end: more than nothing, at most a week."""
+        """Wall-clock seconds from start to end: more than 0, at most a week."""
         week = 7 * DAY
         return ((self.until_day - self.from_day) * DAY + self.until_time - self.from_time - 1) % week + 1
 
@@ -159,7 +159,7 @@ class WeeklySchedule:
         for index, exception in enumerate(self.exceptions):
             if exception.date in seen:
                 raise GrammarError(
-                    f'"{exception.date}" is here twice: a date has one exception, with all its windows',
+                    f'"{exception.date}" occurs twice: a date has one exception, with all its windows',
                     field=f"exceptions[{index}].date",
                 )
             seen.add(exception.date)

@@ -1,9 +1,9 @@
-"""Find the next change of a wall-clock pattern in a zone, exactly, and at a cost that the pattern's size bounds.
+"""Find the next change of a wall-clock pattern in a zone, exactly and at a cost bounded by the pattern's size.
 
 However far ahead the change is: while the zone has one offset, dates that no exception touches repeat every week to the
 second, so only exceptions and the surroundings of a change of the zone are examined. A change of the zone of a kind
 (same moment of the week, same offsets) that has brought no change of state brings none again, and after 400 years
-everything is a repetition. When nothing is left to disturb, there is no next change.
+everything is a repetition. When nothing is left that could cause a change, there is none.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .intervals import LAST, Interval, clip, merge, open_earlier
 
 WEEK = 7 * DAY
 
-# A clock put back reads what it has read before for as long as it was put back: at most a day (Alaska in 1867,
-# Kwajalein in 1969), with room to spare.
+# A clock that is set back repeats readings for as long as it was set back: at most a day (Alaska in 1867, Kwajalein
+# in 1969), with a margin.
 _HOLD = 2 * DAY
 
 _KEPT = 64
-"""Periods that are kept: a run that lays overrides over a schedule asks for up to two for each of them."""
+"""The number of cached periods: evaluating overrides needs up to two for each of them."""
 
 
 class Occurrence(NamedTuple):
@@ -35,14 +35,14 @@ class Occurrence(NamedTuple):
 
 
 class Readings(Protocol):
-    """A pattern on the wall clock, before any zone comes into it.
+    """A pattern on the wall clock, independent of any zone.
 
     Readings are seconds from 1970 on the wall clock, as in :mod:`.civil`; days are counted from 1 January 1970. The
     pattern is the same every week, except for what begins on some dates (``exception_days``) and what these cut off.
     """
 
     exception_days: list[int]
-    """The dates that are not like their weekday, sorted."""
+    """The dates that differ from their weekday, sorted."""
     reach: int
     """How many days, its own included, a window can touch."""
     has_windows: bool
@@ -54,7 +54,7 @@ class Readings(Protocol):
 
     @property
     def covers_every_week(self) -> bool:
-        """Whether the windows alone, or the hours alone, leave no moment of an ordinary week out."""
+        """Whether the windows alone, or the hours alone, cover an ordinary week completely."""
         ...
 
     def hours(self, day: int) -> Sequence[Interval]:
@@ -88,7 +88,7 @@ class Segment:
 
 
 class Search:
-    """A pattern read in a zone: what is active, and until when. It keeps the periods that it found.
+    """A pattern applied to a zone: finds active periods, and caches them.
 
     :param lead: by how many seconds each opening of the merged windows moves earlier.
     :ivar work: intervals examined so far, the measure of what a search costs.
@@ -107,7 +107,7 @@ class Search:
         self._stays_open = self._week_without_gap()
 
     def skipped(self, start: int, end: int) -> list[tuple[int, Occurrence]]:
-        """The windows that a jump of the clock in ``[start, end)`` leaves nothing of, each with its jump.
+        """Yield the windows that lie wholly within a jump of the clock in ``[start, end)``, each with its jump.
 
         Hours of the hour grammar are left out: they are what the clock shows.
         """
@@ -182,7 +182,8 @@ class Search:
         index = bisect_right(self._known, at, key=_start)
         return self._known[index - 1] if index and at < self._known[index - 1].end else None
 
-    # Exactly, in any zone ----------------------------------------------------------------------------------------
+    # Exact search, in any zone
+    # ----------------------------------------------------------------------------------------
 
     def active(self, start: int, end: int) -> list[Interval]:
         """The active instants in ``[start, end)``, sorted and disjoint."""
@@ -225,7 +226,8 @@ class Search:
             start = stop
         self.work += len(found) - before
 
-    # Quickly, while the zone has one offset ----------------------------------------------------------------------
+    # Fast search, while the zone has one offset
+    # ----------------------------------------------------------------------
 
     def _quiet_until(self, now: int, active: bool) -> int:
         """An instant up to which the state stays ``active``, which it is at ``now``.
@@ -337,7 +339,7 @@ class Search:
         return over, ((change + era.offset) % WEEK, era.offset, following.offset)
 
     def _exception_disturbance(self, at: int) -> int:
-        """Return the begin of the first period not over at ``at`` in which exceptions make a difference."""
+        """Return the beginning of the first period not over at ``at`` in which exceptions make a difference."""
         days = self._pattern.exception_days
         index = bisect_right(days, (at - _HOLD) // DAY - self._pattern.reach - 1)
         return days[index] * DAY - _HOLD - self._lead if index < len(days) else FAR

@@ -1,8 +1,8 @@
-"""Reads compiled time zone files (TZif) and the rule in their last line.
+"""Parses compiled time zone files (TZif) and the rule in their last line.
 
 The format and the meaning of the last line are those of RFC 9636; the rule's syntax is that of the ``TZ``
-variable in POSIX, with hours from -167 to 167. Read here and not through :mod:`zoneinfo`, because exact
-arithmetic needs the list of changes itself, and zoneinfo only answers for single instants.
+variable in POSIX, with hours from -167 to 167. :mod:`zoneinfo` is not used because exact arithmetic needs the list of
+changes, and zoneinfo only answers for single instants.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ class TestExceptions:
         assert evaluate(schedule, until + timedelta(days=1)).until is None
 
     def test_the_same_date_twice_is_refused(self) -> None:
-        with pytest.raises(GrammarError, match=r"exceptions\[1\]\.date: \"2027-01-04\" is here twice"):
+        with pytest.raises(GrammarError, match=r"exceptions\[1\]\.date: \"2027-01-04\" occurs twice"):
             read_schedule({"exceptions": [{"date": MONDAY}, {"date": MONDAY}]})
 
 
