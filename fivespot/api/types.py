@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Annotated, Final, Literal
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Annotated, Final, Literal, cast
 
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from fivespot.api.hints import (
+    DAY_HINTS,
+    DURATION_HINTS,
+    TIME_HINTS,
+    ExplainedPattern,
+    explain_zone,
+    explained,
+    hinted,
+    zone_message,
+)
 from fivespot.api.names import RESERVED_PREFIXES
 from fivespot.runtime.crd import Cel, Extra, RuledModel, list_map, matches, nullable
+from fivespot.schedule import (
+    parse_date,
+    parse_days,
+    parse_duration,
+    parse_hours,
+    parse_time,
+)
+from fivespot.schedule.grammar import nearest_instant
 
 _SECONDS_PER: Final = {"s": 1, "m": 60, "h": 3600}
 
@@ -50,18 +71,28 @@ def duration_seconds(text: str) -> int:
 
 def _at_most(hours: int) -> Cel:
     # The check of the digits keeps CEL's duration() from overflowing, which would be reported as a broken rule.
-    return Cel(
+    rule = Cel(
         f"self.matches('^0*[0-9]{{1,6}}[smh]$') && duration(self) <= duration('{hours}h')",
         f"must be a whole number of s, m or h, such as 90m, and at most {hours}h",
-        check=lambda text: duration_seconds(text) <= hours * _SECONDS_PER["h"],
+        check=lambda text: _is_at_most(text, hours),
     )
+    return hinted(rule, DURATION_HINTS, partial(parse_duration, at_most=timedelta(hours=hours)))
 
 
-Duration = Annotated[str, Field(pattern="^[0-9]+[smh]$", max_length=32), _at_most(24)]
+def _is_at_most(text: str, hours: int) -> bool:
+    try:
+        return duration_seconds(text) <= hours * _SECONDS_PER["h"]
+    except ValueError:
+        return False
+
+
+_DURATION_PATTERN: Final = ExplainedPattern("^[0-9]+[smh]$", cast("Callable[[str], str]", _at_most(24).explain))
+
+Duration = Annotated[str, Field(max_length=32), _DURATION_PATTERN, _at_most(24)]
 """At most a day, as a whole number and one unit: `30s`, `5m`, `2h`. `0s` is valid, compound forms are not. See
 `duration_seconds`."""
 
-LongDuration = Annotated[str, Field(pattern="^[0-9]+[smh]$", max_length=32), _at_most(7 * 24)]
+LongDuration = Annotated[str, Field(max_length=32), _at_most(7 * 24)]
 """As `Duration`, at most a week."""
 
 _DATE: Final = (
@@ -84,13 +115,23 @@ it, the server converts the value before any rule is evaluated.
 """
 
 
+def instant_message(text: str, others: str = "") -> str:
+    """Explain a text that is no instant, and none of the other values that the field takes."""
+    nearest = nearest_instant(text)
+    hint = f'; did you mean "{nearest}"?' if nearest else ""
+    return f"must be an instant: date, time and offset of RFC 3339, such as 2027-01-31T06:00:00Z{others}{hint}"
+
+
 Timestamp = Annotated[str, Field(max_length=64), Extra({"format": "date-time"})]
 """An RFC 3339 instant that a controller wrote."""
 
 Instant = Annotated[
     str,
     Field(max_length=64),
-    matches(INSTANT_PATTERN, "must be an instant: date, time and offset of RFC 3339, such as 2027-01-31T06:00:00Z"),
+    replace(
+        matches(INSTANT_PATTERN, "must be an instant: date, time and offset of RFC 3339, such as 2027-01-31T06:00:00Z"),
+        explain=instant_message,
+    ),
 ]
 """An RFC 3339 instant that a person wrote, offset included."""
 
@@ -176,34 +217,73 @@ def _list_of(value: str) -> str:
 
 def whole_hours(for_minutes: str) -> Cel:
     """Return the rule of an hour expression; its message ends with the alternative for minutes."""
-    return matches(
+    rule = matches(
         _list_of(_HOUR),
         "must be whole hours: 0 to 23, a range such as 9-17 (which runs until 17:59) or 22-6, or several with commas; "
         f"for minutes use {for_minutes}",
     )
+    return explained(rule, lambda text: parse_hours([text]))
 
 
 DayExpression = Annotated[
     str,
     Field(max_length=128),
-    matches(
-        _list_of(DAY_PATTERN),
-        "must be days: mon, tue, wed, thu, fri, sat or sun in lower case, a range such as mon-fri or fri-mon, or "
-        "several with commas",
+    hinted(
+        matches(
+            _list_of(DAY_PATTERN),
+            "must be days: mon, tue, wed, thu, fri, sat or sun in lower case, a range such as mon-fri or fri-mon, or "
+            "several with commas",
+        ),
+        DAY_HINTS,
+        lambda text: parse_days([text]),
     ),
 ]
 
 StartTime = Annotated[
-    str, Field(max_length=32), matches(f"^{CLOCK_PATTERN}$", 'must be a time of day "HH:MM", 00:00 to 23:59')
+    str,
+    Field(max_length=32),
+    hinted(matches(f"^{CLOCK_PATTERN}$", 'must be a time of day "HH:MM", 00:00 to 23:59'), TIME_HINTS, parse_time),
 ]
 
 EndTime = Annotated[
-    str, Field(max_length=32), matches(f"^({CLOCK_PATTERN}|24:00)$", 'must be a time of day "HH:MM", 00:00 to 24:00')
+    str,
+    Field(max_length=32),
+    hinted(
+        matches(f"^({CLOCK_PATTERN}|24:00)$", 'must be a time of day "HH:MM", 00:00 to 24:00'),
+        TIME_HINTS,
+        partial(parse_time, end=True),
+    ),
 ]
 
-LocalDate = Annotated[str, Field(max_length=32), matches(DATE_PATTERN, "must be a date YYYY-MM-DD that exists")]
+LocalDate = Annotated[
+    str,
+    Field(max_length=32),
+    explained(matches(DATE_PATTERN, "must be a date YYYY-MM-DD that exists"), parse_date),
+]
 
-TimeZone = Annotated[str, Field(max_length=64, pattern=TIMEZONE_PATTERN)]
+_ZONES_WITHOUT_AREA: Final = (
+    "CET CST6CDT Cuba EET EST EST5EDT Egypt Eire Factory GB GB-Eire GMT GMT+0 GMT-0 GMT0 Greenwich HST Hongkong "
+    "Iceland Iran Israel Jamaica Japan Kwajalein Libya MET MST MST7MDT NZ NZ-CHAT Navajo PRC PST8PDT Poland Portugal "
+    "ROC ROK Singapore Turkey UCT UTC Universal W-SU WET Zulu"
+)
+"""All that the IANA database has, and will have: it adds none."""
+
+_NO_ZONE: Final = "is not a time zone: "
+_USE_A_NAME: Final = "use a name of the IANA database, such as Europe/Berlin or UTC"
+
+TimeZone = Annotated[
+    str,
+    Field(max_length=64),
+    ExplainedPattern(TIMEZONE_PATTERN, explain_zone),
+    Cel(
+        f"self.contains('/') || self in [{', '.join(repr(zone) for zone in _ZONES_WITHOUT_AREA.split())}]",
+        f"{_NO_ZONE}{_USE_A_NAME}",
+        check=lambda name: "/" in name or name in _ZONES_WITHOUT_AREA.split(),
+        message_expression=zone_message(_NO_ZONE, _USE_A_NAME),
+        explain=explain_zone,
+    ),
+]
+"""A time zone by its form; whether there is one of that name, the provider knows."""
 
 
 class ScheduleStatus(ApiModel):

@@ -30,9 +30,7 @@ def read_schedule(spec: Mapping[str, object]) -> WeeklySchedule:
     lead = timedelta(0)
     if (written := spec.get("leadTime")) is not None:
         with within("leadTime"):
-            lead = parse_duration(text(written))
-            if lead > MAX_LEAD:
-                raise GrammarError(f'"{written}" is too long: a lead time is at most 168h', suggestion='"168h"')
+            lead = parse_duration(text(written), at_most=MAX_LEAD)
     return WeeklySchedule(
         zone=zone,
         hours=HourRule.parse(days, hours) if days or hours else None,

@@ -17,8 +17,13 @@ from typing import Final, NamedTuple
 from ._places import ABBREVIATIONS, PLACES, SEVERAL_ZONES
 from ._windows_zones import WINDOWS_ZONES
 
-__all__ = ["ZoneHint", "squeezed", "zone_hint", "zone_names"]
+__all__ = ["ABBREVIATIONS", "OFFSET_HINT", "ZoneHint", "abbreviation_hint", "squeezed", "zone_hint", "zone_names"]
 
+OFFSET_HINT: Final = (
+    " is an offset, which does not follow summer time; write the IANA name of the place, such as Europe/Berlin or "
+    "America/New_York"
+)
+"""The explanation of an offset such as ``UTC-5``, after it."""
 _LONGEST: Final = 64
 _SHORT: Final = 5
 _OFFSET: Final = re.compile(r"(?:etc/)?(?:utc|gmt|z)? *[+-] *[0-9]{1,2}(?::?[0-9]{2})?", re.ASCII)
@@ -62,19 +67,20 @@ def zone_hint(name: str) -> ZoneHint:
     if _OFFSET.fullmatch(lower):
         if not re.search("[1-9]", lower):
             return ZoneHint("UTC")
-        explanation = (
-            f"{written} is an offset, which does not follow summer time; write the IANA name of the place, such as "
-            "Europe/Berlin or America/New_York"
-        )
-        return ZoneHint(None, explanation)
+        return ZoneHint(None, f"{written}{OFFSET_HINT}")
     if squeezed(lower) in _MACHINE:
         return ZoneHint(None, "the zone of a machine is not known here; write the IANA name of the place")
     if written.upper() in ABBREVIATIONS:
-        meaning, zones = ABBREVIATIONS[written.upper()]
-        return ZoneHint(None, f"{written.upper()} is {meaning}; write an IANA name such as {_either(zones)}")
+        return ZoneHint(None, abbreviation_hint(written.upper()))
     for copy in _COPIES:
         written = written.removeprefix(copy)
     return _place_hint(written)
+
+
+def abbreviation_hint(name: str) -> str:
+    """Explain one of :data:`ABBREVIATIONS`."""
+    meaning, zones = ABBREVIATIONS[name]
+    return f"{name} is {meaning}; write an IANA name such as {_either(zones)}"
 
 
 def _place_hint(written: str) -> ZoneHint:

@@ -14,7 +14,7 @@ import yaml
 
 from fivespot.runtime import ConfigError
 
-__all__ = ["STDIN", "read_objects", "unknown_fields"]
+__all__ = ["STDIN", "read_objects", "unknown_fields", "without_nulls"]
 
 STDIN: Final = "-"
 
@@ -124,12 +124,71 @@ def unknown_fields(value: object, schema: Mapping[str, Any], at: str = "spec") -
             elif isinstance(others, Mapping):
                 yield from unknown_fields(member, others, f"{at}.{name}")
             elif not others and not schema.get(_PRESERVE) and schema.get("type") == "object":
-                near = difflib.get_close_matches(str(name), known, n=1) or _same_letters(str(name), known)
-                yield f"{at}.{name}: there is no such field" + (f"; did you mean {near[0]}?" if near else "")
+                yield f"{at}.{name}: there is no such field{_instead(str(name), known)}"
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from unknown_fields(item, schema.get("items", {}), f"{at}[{index}]")
 
 
-def _same_letters(name: str, known: Mapping[str, Any]) -> list[str]:
-    return [other for other in known if other.lower() == name.replace("_", "").replace("-", "").lower()]
+_OTHER_WORDS: Final = {
+    "begin": ("start",),
+    "close": ("end",),
+    "cron": ("windows", "sessions"),
+    "crontab": ("windows", "sessions"),
+    "closed": ("holidays", "exceptions"),
+    "dates": ("date",),
+    "day": ("days", "date"),
+    "daysofweek": ("days",),
+    "disabled": ("enabled",),
+    "earlyclose": ("earlyCloses",),
+    "exclude": ("exceptions", "holidays"),
+    "expires": ("validUntil",),
+    "finish": ("end",),
+    "halfdays": ("earlyCloses",),
+    "holidays": ("exceptions",),
+    "hours": ("hoursOfDay", "windows"),
+    "location": ("timezone",),
+    "notafter": ("validUntil",),
+    "notbefore": ("validFrom",),
+    "open": ("start",),
+    "paused": ("enabled",),
+    "schedule": ("windows", "sessions"),
+    "state": ("enabled",),
+    "active": ("enabled",),
+    "stop": ("end",),
+    "suspend": ("enabled",),
+    "to": ("end", "until"),
+    "tz": ("timezone",),
+    "validto": ("validUntil",),
+    "warmup": ("leadTime",),
+    "weekdays": ("days", "daysOfWeek"),
+    "zone": ("timezone",),
+}
+"""Words of other tools, without the marks between their parts, and ours."""
+
+
+def _instead(name: str, known: Mapping[str, Any]) -> str:
+    letters = name.replace("_", "").replace("-", "").lower()
+    same = [other for other in known if other.lower() == letters]
+    words = [other for other in _OTHER_WORDS.get(letters, ()) if other in known]
+    near = same or words or difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    if near:
+        return f"; did you mean {near[0]}?"
+    return f"; there are {', '.join(sorted(known))}" if known else ""
+
+
+def without_nulls(value: object, schema: Mapping[str, Any]) -> object:
+    """The value as the API server stores it: a null member counts as absent, unless its field takes nulls.
+
+    :param schema: a structural schema, as a CustomResourceDefinition has it.
+    """
+    if isinstance(value, Mapping):
+        known = schema.get("properties", {})
+        return {
+            name: without_nulls(member, known.get(name, {}))
+            for name, member in value.items()
+            if member is not None or name not in known or known[name].get("nullable")
+        }
+    if isinstance(value, list):
+        return [without_nulls(item, schema.get("items", {})) for item in value]
+    return value

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from fivespot.api.names import PROVIDER_GROUP
-from fivespot.cli.timeline.documents import unknown_fields
+from fivespot.cli.timeline.documents import unknown_fields, without_nulls
 from fivespot.cli.timeline.forecast import LIMIT, DecisionFailed, Forecast, Period
 from fivespot.cli.timeline.schedules import Schedule, find
 from fivespot.contract import Display, Reference, Resolution, Resolved, Unresolved
@@ -17,7 +17,6 @@ from fivespot.providers.sdk.decider import Decider, DecisionFailure, PreparedSpe
 from fivespot.providers.sdk.override_spec import read_records
 from fivespot.runtime import ConfigError, Key, Resource
 from fivespot.runtime.objects import rfc3339
-from fivespot.schedule import UnknownZone, load_zone
 
 __all__ = ["PreparedSchedule", "Simulation", "prepare"]
 
@@ -45,26 +44,20 @@ def prepare(schedule: Schedule, provider: Provider[Any]) -> PreparedSchedule:
         raise ConfigError(
             f"{schedule}: {provider.kind} asks a source outside the cluster, so its future cannot be computed"
         )
-    _check_zone(schedule)
     schema = provider.definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    unknown = list(unknown_fields(schedule.spec, schema))
+    spec = schedule.body.get("spec")
+    if spec is None:
+        raise ConfigError(f"{schedule}: spec: is required")
+    if not isinstance(spec, Mapping):
+        raise ConfigError(f"{schedule}: spec: must be an object, with fields such as {', '.join(schema['properties'])}")
+    unknown = list(unknown_fields(spec, schema))
     if unknown:
         raise ConfigError(f"{schedule}: {'; '.join(unknown)}")
     decider: Decider[Any] = Decider(provider)
-    prepared = decider.prepare("", 1, schedule.body.get("spec") or {})
+    prepared = decider.prepare("", 1, cast("Mapping[str, Any]", without_nulls(spec, schema)))
     if prepared.failure is not None:
         raise ConfigError(f"{schedule}: {prepared.failure.message}")
     return PreparedSchedule(schedule, provider, decider, prepared)
-
-
-def _check_zone(schedule: Schedule) -> None:
-    """Check the zone before the schema does, whose pattern cannot suggest a name."""
-    zone = schedule.spec.get("timezone")
-    if isinstance(zone, str):
-        try:
-            load_zone(zone)
-        except UnknownZone as error:
-            raise ConfigError(f"{schedule}: spec.timezone: {error}") from error
 
 
 class Simulation:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 
 from fivespot.api.names import PROVIDER_GROUP, PROVIDER_VERSION
 from fivespot.api.types import DNS_SUBDOMAIN_PATTERN, KIND_PATTERN, ApiModel
 from fivespot.contract import PROVIDER_NOT_READY
+from fivespot.providers.registry import SHIPPED
 from fivespot.providers.sdk import (
     SCHEDULES,
     UNREADABLE_PATIENCE,
@@ -42,11 +44,27 @@ KIND: Final = "ManualSchedule"
 MANUAL_SCHEDULES: Final = Resource(PROVIDER_GROUP, PROVIDER_VERSION, "manualschedules", KIND)
 
 
+_KIND_MESSAGE: Final = "must be a kind such as TimeBasedSpotSchedule, in CamelCase"
+
+
+def _kind_message(text: str) -> str:
+    by_name = {kind.lower(): kind for kind in SHIPPED} | {
+        "tbss": "TimeBasedSpotSchedule",
+        "cms": "CapitalMarketsSchedule",
+    }
+    meant = by_name.get(text.lower()) or by_name.get(text.lower().removesuffix("s"))
+    return f"{_KIND_MESSAGE}; did you mean {meant}?" if meant else _KIND_MESSAGE
+
+
 class Base(ApiModel):
     """Another schedule of the namespace."""
 
+    EXAMPLE: ClassVar[str] = "{kind: TimeBasedSpotSchedule, name: office-hours}"
+
     kind: Annotated[
-        str, Field(max_length=63), matches(KIND_PATTERN, "must be a kind such as TimeBasedSpotSchedule, in CamelCase")
+        str,
+        Field(max_length=63),
+        replace(matches(KIND_PATTERN, _KIND_MESSAGE), explain=_kind_message),
     ]
     """Its kind, such as TimeBasedSpotSchedule; any kind of the group spotschedules.5spot.finos.org."""
     name: Annotated[

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from fivespot.api.types import INSTANT_PATTERN, ApiModel, Instant, Timestamp
+from fivespot.api.types import INSTANT_PATTERN, ApiModel, Instant, Timestamp, instant_message
 from fivespot.runtime.crd import Cel, list_map, matches, nullable
 from fivespot.runtime.objects import parse_rfc3339, rfc3339
 
@@ -41,14 +42,32 @@ OverrideName = Annotated[
     ),
 ]
 
+
+def _end_message(text: str) -> str:
+    word = text.lower().replace("-", "").replace("_", "").replace(" ", "")
+    meant = {each.lower(): each for each in (NEXT_TRANSITION, FOREVER)}.get(word)
+    if meant is not None:
+        return f"must be an instant, {NEXT_TRANSITION} or {FOREVER}; did you mean {meant}?"
+    if re.fullmatch("[0-9]+ ?[a-z]+", text[:64], re.ASCII):
+        return (
+            f"must be an instant such as 2027-01-31T06:00:00Z, {NEXT_TRANSITION} or {FOREVER}, not a length of time; "
+            "fivespot override --for computes the instant"
+        )
+    return instant_message(text, f", or {NEXT_TRANSITION}, or {FOREVER}")
+
+
 OverrideEnd = Annotated[
     str,
     Field(max_length=64),
-    matches(
-        f"^({INSTANT_PATTERN[1:-1]}|{NEXT_TRANSITION}|{FOREVER})$",
-        f"must be an instant with its offset such as 2027-01-31T06:00:00Z, {NEXT_TRANSITION}, or {FOREVER}",
+    replace(
+        matches(
+            f"^({INSTANT_PATTERN[1:-1]}|{NEXT_TRANSITION}|{FOREVER})$",
+            f"must be an instant with its offset such as 2027-01-31T06:00:00Z, {NEXT_TRANSITION}, or {FOREVER}",
+        ),
+        explain=_end_message,
     ),
 ]
+
 
 _INSTANT = re.compile(INSTANT_PATTERN[1:-1])
 
@@ -63,6 +82,7 @@ def _in_order(override: OverrideEntry) -> bool:
 class OverrideEntry(ApiModel):
     """A person's decision for a limited time, which takes precedence over the schedule."""
 
+    EXAMPLE: ClassVar[str] = "{name: release-night, active: true, until: nextTransition}"
     RULES = (
         Cel(
             f"!has(self.from) || !self.from.matches('{INSTANT_PATTERN}') || !self.until.matches('{INSTANT_PATTERN}')"

@@ -6,10 +6,12 @@ of the calendar, and reports problems with `Ready=False`.
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from functools import partial
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
+from fivespot.api.hints import explained
 from fivespot.api.types import (
     CLOCK_PATTERN,
     DAY_PATTERN,
@@ -27,6 +29,7 @@ from fivespot.api.types import (
 )
 from fivespot.runtime.crd import Cel, list_map, matches
 from fivespot.runtime.objects import parse_rfc3339
+from fivespot.schedule import parse_moment
 
 KIND: Final = "TimeBasedSpotSchedule"
 PLURAL: Final = "timebasedspotschedules"
@@ -35,12 +38,18 @@ HourExpression = Annotated[str, Field(max_length=128), whole_hours("windows")]
 FromMoment = Annotated[
     str,
     Field(max_length=32),
-    matches(f"^{DAY_PATTERN} +{CLOCK_PATTERN}$", 'must be a day and a time of day such as "mon 06:00"'),
+    explained(
+        matches(f"^{DAY_PATTERN} +{CLOCK_PATTERN}$", 'must be a day and a time of day such as "mon 06:00"'),
+        parse_moment,
+    ),
 ]
 UntilMoment = Annotated[
     str,
     Field(max_length=32),
-    matches(f"^{DAY_PATTERN} +({CLOCK_PATTERN}|24:00)$", 'must be a day and a time of day such as "fri 21:00"'),
+    explained(
+        matches(f"^{DAY_PATTERN} +({CLOCK_PATTERN}|24:00)$", 'must be a day and a time of day such as "fri 21:00"'),
+        partial(parse_moment, end=True),
+    ),
 ]
 
 _HAS_LENGTH = Cel(
@@ -59,6 +68,7 @@ def _one_form(window: Window) -> bool:
 class Window(ApiModel):
     """A window of every week, in one of two forms: {days, start, end}, or {from, until}."""
 
+    EXAMPLE: ClassVar[str] = '{days: [mon-fri], start: "08:00", end: "18:00"}'
     RULES = (
         Cel(
             "has(self.days) && has(self.start) && has(self.end) && !has(self.from) && !has(self.until)"
@@ -86,6 +96,7 @@ class Window(ApiModel):
 class DayWindow(ApiModel):
     """A window on one date."""
 
+    EXAMPLE: ClassVar[str] = '{start: "08:00", end: "12:00"}'
     RULES = (_HAS_LENGTH,)
 
     start: StartTime
@@ -97,6 +108,8 @@ class DayWindow(ApiModel):
 
 class DateExceptionSpec(ApiModel):
     """A local date on which the weekly rules do not apply."""
+
+    EXAMPLE: ClassVar[str] = '{date: "2027-12-24"}'
 
     date: LocalDate
     """The local date YYYY-MM-DD."""

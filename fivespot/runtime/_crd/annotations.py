@@ -36,7 +36,9 @@ class Cel:
 
     `rule` is CEL over `self` (and `oldSelf`: then it applies to changes only, unless `optional_old_self`). `message` is
     shown by both sides. `check` is the same rule in Python over the validated value; without it only the API server
-    validates, which is right for rules about changes. Source: Kubernetes, "Validation rules" of custom resources.
+    validates, which is right for rules about changes. `message_expression` (CEL) and `explain` (Python) give a message
+    that depends on the value, such as one with the right spelling; where they give none, `message` is shown.
+    Source: Kubernetes, "Validation rules" of custom resources.
     """
 
     rule: str
@@ -46,6 +48,7 @@ class Cel:
     field_path: str | None = None
     message_expression: str | None = None
     optional_old_self: bool = False
+    explain: Callable[[Any], str] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Convert to the entry of `x-kubernetes-validations`."""
@@ -63,7 +66,8 @@ class Cel:
     def judge(self, value: Any) -> Any:
         """Return `value`, or raise pydantic's custom error of type `RULE_BROKEN` if `check` fails."""
         if self.check is not None and not self.check(value):
-            raise PydanticCustomError(RULE_BROKEN, "{message}", {"message": self.message})
+            explained = self.explain(value) if self.explain is not None else ""
+            raise PydanticCustomError(RULE_BROKEN, "{message}", {"message": explained or self.message})
         return value
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -158,9 +162,16 @@ class _Unique:
         for item in items:
             identity = tuple(_member(item, self.keys)) if self.keys else item
             if identity in seen:
-                raise PydanticCustomError(RULE_BROKEN, "duplicate entry: {entry}", {"entry": str(identity)})
+                raise PydanticCustomError(
+                    RULE_BROKEN, "{entry} is there twice; write it once", {"entry": self._name(item)}
+                )
             seen.add(identity)
         return items
+
+    def _name(self, item: Any) -> str:
+        if not self.keys:
+            return str(item)
+        return ", ".join(f"{key} {value}" for key, value in zip(self.keys, _member(item, self.keys), strict=True))
 
 
 def _member(item: Any, keys: Iterable[str]) -> Iterable[Any]:

@@ -265,7 +265,7 @@ BAD_SCHEDULES: dict[str, tuple[Json, str, str]] = {
     "moment": ({"windows": [{"from": "mon", "until": "tue 06:00"}]}, "spec.windows[0].from", "mon 06:00"),
     "date": ({"exceptions": [{"date": "2026-13-40"}]}, "spec.exceptions[0].date", ""),
     "no leap day": ({"exceptions": [{"date": "2027-02-29"}]}, "spec.exceptions[0].date", ""),
-    "date twice": ({"exceptions": [{"date": "2027-12-24"}, {"date": "2027-12-24"}]}, "spec.exceptions", "duplicate"),
+    "date twice": ({"exceptions": [{"date": "2027-12-24"}, {"date": "2027-12-24"}]}, "spec.exceptions", "there twice"),
     "exception without length": (
         {"exceptions": [{"date": "2027-12-24", "windows": [{"start": "06:00", "end": "06:00"}]}]},
         "spec.exceptions[0].windows[0]",

@@ -100,8 +100,9 @@ SCHEMA = {
             {"windows": [{"start": "x"}, {"strat": 1}]},
             ["spec.windows[1].strat: there is no such field; did you mean start?"],
         ),
-        ({"zzz": 1}, ["spec.zzz: there is no such field"]),
-        ({"labels": {"l": {"b": 1}}}, ["spec.labels.l.b: there is no such field"]),
+        ({"hours": []}, ["spec.hours: there is no such field; did you mean windows?"]),
+        ({"zzz": 1}, ["spec.zzz: there is no such field; there are daysOfWeek, free, labels, windows"]),
+        ({"labels": {"l": {"b": 1}}}, ["spec.labels.l.b: there is no such field; there are a"]),
         ("no object", []),
     ],
 )

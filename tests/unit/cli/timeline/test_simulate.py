@@ -9,6 +9,7 @@ import pytest
 from fivespot.cli.timeline.forecast import DecisionFailed, Forecast, Transition
 from fivespot.cli.timeline.schedules import Schedule, find_schedules, select, zone_name
 from fivespot.cli.timeline.simulate import Simulation, prepare
+from fivespot.providers.registry import shipped_provider
 from fivespot.providers.sdk import ApiModel, Context, NoVerdict, Provider, Verdict
 from fivespot.runtime import ConfigError, Resource
 from unit.cli.timeline.samples import Json, forecast, manual, schedule, timebased
@@ -282,3 +283,17 @@ def test_a_provider_learns_what_it_last_decided() -> None:
     found = of(Provider("Dwelling", spec=NothingSpec, decide=decide))
     assert found.changes(at(9)) == [Transition(at(3), False), Transition(at(5), True), Transition(at(8), False)]
     assert seen[:3] == [(None, None), (True, at(0)), (False, at(3))]
+
+
+@pytest.mark.parametrize("spec", [{"spec": None}, {}])
+def test_a_schedule_without_spec_is_refused_as_the_server_refuses_it(spec: Json) -> None:
+    body = {"apiVersion": "spotschedules.5spot.finos.org/v1alpha1", "kind": "TimeBasedSpotSchedule", **spec}
+    with pytest.raises(ConfigError, match="TimeBasedSpotSchedule/x: spec: is required"):
+        prepare(Schedule("TimeBasedSpotSchedule", "x", "", body), shipped_provider("TimeBasedSpotSchedule"))
+
+
+def test_a_null_counts_as_absent_as_on_the_server() -> None:
+    body = {
+        "spec": {"timezone": None, "enabled": None, "windows": [{"days": ["mon"], "start": "08:00", "end": "09:00"}]}
+    }
+    prepare(Schedule("TimeBasedSpotSchedule", "x", "", body), shipped_provider("TimeBasedSpotSchedule"))

@@ -270,7 +270,7 @@ def test_reported_case_is_right(spec: Json, period: tuple[str, str], expected: l
 def test_a_holiday_that_cannot_be_read_leaves_others_alone() -> None:
     """kubernetes-cronhpa-controller#35: a malformed date stopped the whole program."""
     with pytest.raises(SpecError, match=r"^spec\.timezone"):
-        prepare(validate(CapitalMarketsScheduleSpec, {"timezone": "Nowhere", "holidays": ["2026-12-25"]}))
+        prepare(validate(CapitalMarketsScheduleSpec, {"timezone": "Europe/Nowhere", "holidays": ["2026-12-25"]}))
     assert decide(prepare(validate(CapitalMarketsScheduleSpec, LONDON)), z("2026-12-23T09:00")).active
 
 
