@@ -7,11 +7,19 @@ B1.10 in comments are those of the contract.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
 from fivespot.api import Phase, names
-from fivespot.contract import EffectiveVerdict, Unreadable, Unresolved, effective_verdict
+from fivespot.contract import (
+    PROVIDER_NOT_FOUND,
+    STATUS_ACTIVE_MISSING,
+    EffectiveVerdict,
+    Unreadable,
+    Unresolved,
+    effective_verdict,
+)
 
 from .cluster_api import Known
 from .common_plans import unreadable, waiting
@@ -23,6 +31,8 @@ from .snapshot import Snapshot
 
 __all__ = ["decide", "wanted"]
 
+_WHILE_RECREATED = (PROVIDER_NOT_FOUND, STATUS_ACTIVE_MISSING)
+
 
 def decide(s: Snapshot) -> Plan:
     """Return the plan for one ScheduledMachine at the instant of its snapshot."""
@@ -31,6 +41,7 @@ def decide(s: Snapshot) -> Plan:
     plan = (decide_down if want.down or s.head.deleting else decide_up)(s, verdict, want)
     plan = _hold_when_unreadable(s, plan)
     plan = _respect_pause(s, plan)
+    plan = _bridge_recreation(s, plan)
     if plan.recheck or not isinstance(s.world.resolution, Unresolved | Unreadable):
         return plan
     return replace(plan, recheck=True)
@@ -84,6 +95,19 @@ def _hold_when_unreadable(s: Snapshot, plan: Plan) -> Plan:
     if plan.phase is Phase.INACTIVE:
         return replace(unreadable(s, plan), phase=Phase.PENDING, settled=False)
     return plan
+
+
+def _bridge_recreation(s: Snapshot, plan: Plan) -> Plan:
+    """A8: a schedule that is deleted and created again is not reported as missing in between."""
+    resolution, left = s.world.resolution, s.timings.recreation - s.unresolved_for
+    if not isinstance(resolution, Unresolved) or resolution.reason not in _WHILE_RECREATED or left <= 0:
+        return plan
+    shown = s.stored.raw.get("spotSchedule")
+    told = not isinstance(shown, Mapping) or shown.get("resolved") is not True
+    if told or plan.steps or plan.events or plan.ask is not None or s.head.deleting or not plan.verdict.known:
+        return plan
+    due = s.now + timedelta(seconds=left)
+    return replace(plan, quiet=True, why_waiting=resolution.message, wake=min(plan.wake or due, due))
 
 
 def _respect_pause(s: Snapshot, plan: Plan) -> Plan:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import structlog
 
 from fivespot.api import names
-from fivespot.contract import Unreadable
+from fivespot.contract import Unreadable, Unresolved
 from fivespot.runtime import (
     DONE,
     ApiError,
@@ -107,6 +107,7 @@ class MachineReconciler:
         # State of this process; each entry is removed with its object.
         self._specs: dict[Key, tuple[str, int, SpecView]] = {}
         self._unreadable: dict[Key, float] = {}
+        self._unresolved: dict[Key, float] = {}
         self._unfinished: dict[Key, float] = {}
         self._cancelled: dict[Key, tuple[str, float]] = {}
         self._clock_offset: float | None = None
@@ -119,7 +120,7 @@ class MachineReconciler:
         self._refusals.forget_all()
         if self._settings.max_deletions_per_minute is not None:
             self._limiter.begin_term(self._begun_lately(now))
-        for memory in (self._unreadable, self._unfinished, self._cancelled):
+        for memory in (self._unreadable, self._unresolved, self._unfinished, self._cancelled):
             memory.clear()
         self._clock_offset = None
         self._next_search = now + self._timings.orphan_age
@@ -154,7 +155,7 @@ class MachineReconciler:
 
     def forget(self, key: Key) -> None:
         """Forget an object that is gone."""
-        for memory in (self._specs, self._unreadable, self._unfinished, self._cancelled):
+        for memory in (self._specs, self._unreadable, self._unresolved, self._unfinished, self._cancelled):
             memory.pop(key, None)
         self._lookup.forget(key)
         self._writer.forget(key)
@@ -238,6 +239,11 @@ class MachineReconciler:
             unreadable_for = monotonic - self._unreadable.setdefault(key, monotonic)
         else:
             self._unreadable.pop(key, None)
+        unresolved_for = 0.0
+        if isinstance(world.resolution, Unresolved):
+            unresolved_for = monotonic - self._unresolved.setdefault(key, monotonic)
+        else:
+            self._unresolved.pop(key, None)
         snapshot = Snapshot(
             now=now,
             monotonic=monotonic,
@@ -247,6 +253,7 @@ class MachineReconciler:
             world=world,
             timings=self._timings,
             unreadable_for=unreadable_for,
+            unresolved_for=unresolved_for,
             fresh=fresh,
             force_finalizer=self._settings.force_finalizer_on_timeout,
             cancelled_uid=self._cancelled_uid(key, monotonic),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -146,6 +147,7 @@ class Snapshot:
     :param monotonic: seconds on the loop's clock at ``now``.
     :param refusal: the last refused step, while nothing relevant has changed since.
     :param unreadable_for: seconds for which the provider has been unreadable; 0 while it is readable.
+    :param unresolved_for: seconds since the provider was seen to give no verdict.
     :param fresh: the object had no finalizer of ours before this run, so no child can exist yet.
     :param force_finalizer: remove the finalizer of an overdue deletion instead of waiting longer.
     :param deletion_wait: seconds for which the administrator's limit holds a deletion by schedule back.
@@ -163,6 +165,7 @@ class Snapshot:
     answers: Answers = field(default_factory=Answers)
     refusal: Refusal | None = None
     unreadable_for: float = 0.0
+    unresolved_for: float = math.inf
     fresh: bool = False
     force_finalizer: bool = False
     deletion_wait: float = 0.0

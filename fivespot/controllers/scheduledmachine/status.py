@@ -34,6 +34,7 @@ __all__ = [
     "build_status",
     "machine_progress_only",
     "provider_text_only",
+    "schedule_edited",
     "status_events",
     "text_only",
 ]
@@ -168,6 +169,15 @@ def provider_text_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     # Compared first because most changes differ here; the rest is more expensive.
     same = old.get("phase") == new.get("phase") and old.get("message") == new.get("message")
     return same and _without_display(old) == _without_display(new)
+
+
+def schedule_edited(s: Snapshot, old: Mapping[str, Any]) -> bool:
+    """A3: whether the shown values are those of an edited schedule, whose controller has seen the edit."""
+    display = getattr(s.world.resolution, "display", None)
+    if not isinstance(display, Display) or display.observed_generation != display.generation:
+        return False
+    shown = old.get("spotSchedule")
+    return isinstance(shown, Mapping) and shown.get("providerGeneration") != display.generation
 
 
 def text_only(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

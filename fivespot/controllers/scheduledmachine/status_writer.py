@@ -15,8 +15,14 @@ from .metrics import MachineMetrics
 from .plan import Plan
 from .snapshot import Snapshot
 from .sources import CONTROLLER, SCHEDULED_MACHINES
-from .status import build_status, machine_progress_only, provider_text_only, status_events, text_only
-from .stored_status import StoredStatus
+from .status import (
+    build_status,
+    machine_progress_only,
+    provider_text_only,
+    schedule_edited,
+    status_events,
+    text_only,
+)
 from .timings import Timings
 
 __all__ = ["MachineStatusWriter"]
@@ -72,7 +78,7 @@ class MachineStatusWriter:
         new = build_status(s, plan)
         change = merge_diff(s.stored.raw, new)
         if change and not self._settings.dry_run:
-            held = self._wait_to_write(key, s.stored, plan, new)
+            held = self._wait_to_write(key, s, plan, new)
             if held > 0:
                 wake = held if wake is None else min(wake, held)
             else:
@@ -134,14 +140,18 @@ class MachineStatusWriter:
                 why=plan.message,
             )
 
-    def _wait_to_write(self, key: Key, stored: StoredStatus, plan: Plan, new: dict[str, Any]) -> float:
+    def _wait_to_write(self, key: Key, s: Snapshot, plan: Plan, new: dict[str, Any]) -> float:
         """A3, B5.2: seconds for which a change of displayed values alone still has to wait."""
         last = self._written.get(key)
         if last is None:
             return 0.0
-        if provider_text_only(stored.raw, new) or (plan.repeated and text_only(stored.raw, new)):
+        old = s.stored.raw
+        if provider_text_only(old, new):
+            edited = schedule_edited(s, old)
+            interval = self._timings.edit_interval if edited else self._timings.display_interval
+        elif plan.repeated and text_only(old, new):
             interval = self._timings.display_interval
-        elif not plan.steps and not plan.events and machine_progress_only(stored.raw, new):
+        elif not plan.steps and not plan.events and machine_progress_only(old, new):
             interval = self._timings.mirror_interval
         else:
             return 0.0

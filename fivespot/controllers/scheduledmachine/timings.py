@@ -27,7 +27,9 @@ class Timings:
     unresolved_recheck: float = UNRESOLVED_RETRY  # A8: a rate alert needs an evaluation per minute
     unresolved_jitter: float = UNRESOLVED_RETRY_JITTER  # A8: +-20 %, so that thousands do not coincide
     display_interval: float = 300.0  # A3: for a change of displayed values alone
+    edit_interval: float = 10.0  # A3: as above, once the schedule was edited
     mirror_interval: float = 1.0  # B5.2: for a change of values mirrored from a Machine in transition alone
+    recreation: float = 2.0  # A8: how long a schedule may be missing while it is recreated
     unreadable_limit: float = UNREADABLE_PATIENCE  # A15: a restart writes nothing
     conflict_limit: float = 15.0  # B8.5: a conflict that lasts longer is reported
     refusal_base: float = 30.0  # B1.7
