@@ -110,6 +110,10 @@ INDEX: dict[str, tuple[str, ...]] = {
         *_PROCESS,
         *_in("tests/server/contract/test_timebasedspotschedule.py", "test_the_release_of_the_zone_data_is_told"),
     ),
+    "fivespot_clock_skew_seconds": _in(
+        "tests/unit/runtime/manager/test_clock_skew.py",
+        "test_a_clock_that_is_off_is_measured_logged_and_noted_while_the_process_stays_ready",
+    ),
     "fivespot_is_leader": _in(
         "tests/unit/runtime/manager/test_manager.py",
         "test_a_standby_runs_caches_only_and_takes_over_after_a_clean_stop",

@@ -30,6 +30,7 @@ from fivespot.runtime.telemetry import (
     tracer_from,
 )
 
+from .clock_skew import ClockSkew, DatedTransport
 from .context import ControllerSettings, ManagerContext
 from .health import Connectivity
 from .leader_gate import LeaderGate
@@ -75,7 +76,8 @@ def assemble(
         metrics.requests(verb, status)
         connectivity.observed(verb, status)
 
-    transport: Transport = connection.transport
+    skew = ClockSkew(clock)
+    transport: Transport = DatedTransport(connection.transport, clock, skew)
     if controllers.dry_run:
         transport = DryRunTransport(transport)
 
@@ -113,7 +115,15 @@ def assemble(
         tracer=tracer,
         ungated=ungated,
     )
-    return Manager(context, settings, connectivity=connectivity, gate=gate)
+    manager = Manager(context, settings, connectivity=connectivity, gate=gate)
+    manager.health.add_note("clock", lambda: skew.note)
+    metrics.reading(
+        "fivespot_clock_skew_seconds",
+        "Seconds by which this process's clock is ahead of the API server's, as far as its responses can tell.",
+        (),
+        skew.reading,
+    )
+    return manager
 
 
 @asynccontextmanager

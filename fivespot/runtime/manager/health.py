@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 __all__ = ["Check", "Connectivity", "Health", "HealthReport"]
@@ -14,9 +14,13 @@ Check: TypeAlias = Callable[[], str]
 
 @dataclass(frozen=True, slots=True)
 class HealthReport:
-    """Outcome of all checks of one kind by name, in the order they were added; "" is healthy."""
+    """Outcome of all checks of one kind by name, in the order they were added; "" is healthy.
+
+    :param notes: remarks that people should see and that are no reason to stop or restart anything.
+    """
 
     checks: Mapping[str, str]
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -28,10 +32,11 @@ class HealthReport:
 
     def text(self, *, verbose: bool = False) -> str:
         """The format of kube-apiserver: ``ok``, or a line per check; only failed ones unless verbose."""
-        if self.ok and not verbose:
+        notes = [f"[!]{name}: {note}" for name, note in self.notes.items() if note]
+        if self.ok and not verbose and not notes:
             return "ok\n"
         lines = [f"[-]{name}: {why}" if why else f"[+]{name} ok" for name, why in self.checks.items() if verbose or why]
-        return "\n".join([*lines, "ok" if self.ok else "not ok"]) + "\n"
+        return "\n".join([*lines, *notes, "ok" if self.ok else "not ok"]) + "\n"
 
 
 class Health:
@@ -44,6 +49,7 @@ class Health:
     def __init__(self) -> None:
         self._live: dict[str, Check] = {}
         self._ready: dict[str, Check] = {}
+        self._notes: dict[str, Check] = {}
         self.stopping = False
 
     def add_liveness(self, name: str, check: Check) -> None:
@@ -51,6 +57,10 @@ class Health:
 
     def add_readiness(self, name: str, check: Check) -> None:
         self._ready[name] = check
+
+    def add_note(self, name: str, note: Check) -> None:
+        """Add a remark to the report on readiness; whatever it returns, the process stays ready."""
+        self._notes[name] = note
 
     def remove_readiness(self, name: str) -> None:
         """Remove a readiness check; unknown names are ignored."""
@@ -62,7 +72,7 @@ class Health:
 
     def ready(self) -> HealthReport:
         stopping = {"running": "the manager is stopping"} if self.stopping else {}
-        return HealthReport({**stopping, **_outcomes(self._ready)})
+        return HealthReport({**stopping, **_outcomes(self._ready)}, _outcomes(self._notes))
 
 
 def _outcomes(checks: Mapping[str, Check]) -> dict[str, str]:
