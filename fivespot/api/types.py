@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Annotated, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -24,11 +24,13 @@ from fivespot.api.hints import (
 )
 from fivespot.api.names import RESERVED_PREFIXES
 from fivespot.runtime.crd import Cel, Extra, RuledModel, list_map, matches, nullable
+from fivespot.runtime.objects import parse_rfc3339
 from fivespot.schedule import (
     parse_date,
     parse_days,
     parse_duration,
     parse_hours,
+    parse_moment,
     parse_time,
 )
 from fivespot.schedule.grammar import nearest_instant
@@ -254,6 +256,46 @@ EndTime = Annotated[
         partial(parse_time, end=True),
     ),
 ]
+
+FromMoment = Annotated[
+    str,
+    Field(max_length=32),
+    explained(
+        matches(f"^{DAY_PATTERN} +{CLOCK_PATTERN}$", 'must be a day and a time of day such as "mon 06:00"'),
+        parse_moment,
+    ),
+]
+UntilMoment = Annotated[
+    str,
+    Field(max_length=32),
+    explained(
+        matches(f"^{DAY_PATTERN} +({CLOCK_PATTERN}|24:00)$", 'must be a day and a time of day such as "fri 21:00"'),
+        partial(parse_moment, end=True),
+    ),
+]
+
+SPAN_HAS_LENGTH: Final = Cel(
+    "!has(self.from) || !has(self.until) || self.from != self.until",
+    'from and until must differ; the whole week is {from: "mon 00:00", until: "sun 24:00"}',
+    check=lambda span: span.from_ is None or span.from_ != span.until,
+)
+"""A rule of objects with `from` and `until`."""
+
+
+def _in_order(spec: Any) -> bool:
+    if spec.valid_from is None or spec.valid_until is None:
+        return True
+    return parse_rfc3339(spec.valid_from) < parse_rfc3339(spec.valid_until)
+
+
+VALIDITY_IN_ORDER: Final = Cel(
+    "!has(self.validFrom) || !has(self.validUntil)"
+    f" || !self.validFrom.matches('{INSTANT_PATTERN}') || !self.validUntil.matches('{INSTANT_PATTERN}')"
+    " || timestamp(self.validFrom) < timestamp(self.validUntil)",
+    "validFrom must be before validUntil",
+    check=_in_order,
+)
+"""A rule of specs with `validFrom` and `validUntil`."""
 
 LocalDate = Annotated[
     str,

@@ -7,15 +7,27 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Final
 
 from fivespot.providers.sdk import EventNote
-from fivespot.schedule import SkippedWindow, Zone
+from fivespot.schedule import Cause, SkippedWindow, Zone
 
-__all__ = ["both_times", "skipped_around"]
+__all__ = ["both_times", "cause_text", "skipped_around"]
 
 _A_DAY: Final = timedelta(days=1)
 """For how long after a clock change skipped windows are reported, and how far ahead the next change is searched: longer
 than a schedule ever sleeps."""
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
+
+
+_CAUSES: Final = {
+    Cause.DISABLED: "disabled by spec.enabled",
+    Cause.NOT_YET_VALID: "before validFrom",
+    Cause.NO_LONGER_VALID: "after validUntil",
+}
+
+
+def cause_text(cause: Cause) -> str:
+    """Explain a schedule that is not active for another reason than its calendar; else empty."""
+    return _CAUSES.get(cause, "")
 
 
 def both_times(zone: Zone, instant: datetime, remark: str = "") -> str:

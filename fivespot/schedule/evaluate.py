@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
+from typing import Protocol
 
 from .grammar import DAY
 from .intervals import instant_at, seconds_after, seconds_of
@@ -51,6 +52,19 @@ class SkippedWindow:
     """The instant of the jump, in UTC."""
 
 
+class Bounds(Protocol):
+    """The fields of a schedule that are laid over its rules."""
+
+    @property
+    def enabled(self) -> bool: ...
+
+    @property
+    def valid_from(self) -> datetime | None: ...
+
+    @property
+    def valid_until(self) -> datetime | None: ...
+
+
 class Timeline:
     """A schedule prepared for evaluation. Create one per schedule and keep it, because it caches."""
 
@@ -61,24 +75,7 @@ class Timeline:
 
     def evaluate(self, at: datetime) -> Evaluation:
         """Return the state at ``at``, which must have an offset (ValueError otherwise)."""
-        now = seconds_of(at)
-        schedule = self.schedule
-        opens, closes = schedule.valid_from, schedule.valid_until
-        if not schedule.enabled:
-            return Evaluation(False, None, Cause.DISABLED)
-        if closes is not None and at >= closes:
-            return Evaluation(False, None, Cause.NO_LONGER_VALID)
-        if opens is not None and at < opens:
-            segment = self._search.find(seconds_of(opens))
-            first = opens.astimezone(UTC) if segment.active else instant_at(segment.end)
-            return Evaluation(False, _before(first, closes), Cause.NOT_YET_VALID)
-        segment = self._search.find(now)
-        until = instant_at(segment.end)
-        if not segment.active:
-            return Evaluation(False, _before(until, closes), Cause.CLOSED)
-        if closes is not None and (until is None or until > closes):
-            until = closes.astimezone(UTC)
-        return Evaluation(True, until, Cause.OPEN)
+        return evaluate_within(self._search, self.schedule, at)
 
     def transitions(self, start: datetime, end: datetime) -> Iterator[tuple[datetime, bool]]:
         """Yield every change after ``start`` and before ``end``, and the state from then on."""
@@ -90,14 +87,39 @@ class Timeline:
         Windows of a schedule that is disabled or not valid at that instant are left out, and so are hours of the hour
         rule, which follow the clock by definition.
         """
-        if not self.schedule.enabled:
-            return []
-        found = skipped_windows(self._search.skipped(seconds_after(start), seconds_after(end)))
-        return [window for window in found if self._is_valid(window.at)]
+        return skipped_within(self._search, self.schedule, start, end)
 
-    def _is_valid(self, at: datetime) -> bool:
-        opens, closes = self.schedule.valid_from, self.schedule.valid_until
-        return (opens is None or at >= opens) and (closes is None or at < closes)
+
+def evaluate_within(search: Search, bounds: Bounds, at: datetime) -> Evaluation:
+    """The state at an instant of what a search finds, with ``enabled`` and validity laid over it."""
+    now = seconds_of(at)
+    opens, closes = bounds.valid_from, bounds.valid_until
+    if not bounds.enabled:
+        return Evaluation(False, None, Cause.DISABLED)
+    if closes is not None and at >= closes:
+        return Evaluation(False, None, Cause.NO_LONGER_VALID)
+    if opens is not None and at < opens:
+        segment = search.find(seconds_of(opens))
+        first = opens.astimezone(UTC) if segment.active else instant_at(segment.end)
+        return Evaluation(False, _before(first, closes), Cause.NOT_YET_VALID)
+    segment = search.find(now)
+    until = instant_at(segment.end)
+    if not segment.active:
+        return Evaluation(False, _before(until, closes), Cause.CLOSED)
+    if closes is not None and (until is None or until > closes):
+        until = closes.astimezone(UTC)
+    return Evaluation(True, until, Cause.OPEN)
+
+
+def skipped_within(search: Search, bounds: Bounds, start: datetime, end: datetime) -> list[SkippedWindow]:
+    """The windows that do not take place because of a jump of the clock in ``[start, end)``, while the bounds hold."""
+    if not bounds.enabled:
+        return []
+    opens, closes = bounds.valid_from, bounds.valid_until
+    found = skipped_windows(search.skipped(seconds_after(start), seconds_after(end)))
+    return [
+        window for window in found if (opens is None or window.at >= opens) and (closes is None or window.at < closes)
+    ]
 
 
 @lru_cache(maxsize=1024)

@@ -68,10 +68,7 @@ class DailyWindow:
 
 @dataclass(frozen=True)
 class SpanWindow:
-    """From one moment of the week until the first occurrence of another after it: ``mon 06:00`` to ``fri 21:00``.
-
-    The same moment twice means a whole week.
-    """
+    """From one moment of the week until the first occurrence of another after it: ``mon 06:00`` to ``fri 21:00``."""
 
     from_day: int
     from_time: int
@@ -82,6 +79,12 @@ class SpanWindow:
         check_days((self.from_day, self.until_day))
         if not (0 <= self.from_time < DAY and 0 <= self.until_time <= DAY):
             raise GrammarError("times of day are 00:00 to 24:00, and 24:00 can only be an end")
+        if (self.from_day, self.from_time) == (self.until_day, self.until_time):
+            raise GrammarError(
+                f'from and until are both "{DAYS[self.from_day]} {format_time(self.from_time)}": a window must have a '
+                'length; the whole week is {from: "mon 00:00", until: "sun 24:00"}',
+                field="until",
+            )
 
     @classmethod
     def parse(cls, start: str, until: str) -> SpanWindow:
@@ -150,11 +153,7 @@ class WeeklySchedule:
     enabled: bool = True
 
     def __post_init__(self) -> None:
-        for name, bound in (("validFrom", self.valid_from), ("validUntil", self.valid_until)):
-            if bound is not None and not _is_instant(bound):
-                raise GrammarError("an instant needs an offset, and a year 1 to 9999 in UTC", field=name)
-        if not timedelta(0) <= self.lead_time <= MAX_LEAD or self.lead_time.microseconds:
-            raise GrammarError("a lead time is whole seconds, at most 168h", field="leadTime")
+        check_bounds(self.valid_from, self.valid_until, self.lead_time)
         seen: set[date] = set()
         for index, exception in enumerate(self.exceptions):
             if exception.date in seen:
@@ -163,6 +162,15 @@ class WeeklySchedule:
                     field=f"exceptions[{index}].date",
                 )
             seen.add(exception.date)
+
+
+def check_bounds(valid_from: datetime | None, valid_until: datetime | None, lead_time: timedelta) -> None:
+    """Raises :class:`GrammarError` unless the instants have an offset and the lead time is whole seconds."""
+    for name, bound in (("validFrom", valid_from), ("validUntil", valid_until)):
+        if bound is not None and not _is_instant(bound):
+            raise GrammarError("an instant needs an offset, and a year 1 to 9999 in UTC", field=name)
+    if not timedelta(0) <= lead_time <= MAX_LEAD or lead_time.microseconds:
+        raise GrammarError("a lead time is whole seconds, at most 168h", field="leadTime")
 
 
 def parse_times(start: str, end: str) -> tuple[int, int]:

@@ -27,18 +27,14 @@ def read_schedule(spec: Mapping[str, object]) -> WeeklySchedule:
     for index, exception in objects(spec, "exceptions"):
         with within(f"exceptions[{index}]"):
             exceptions.append(_exception(exception))
-    lead = timedelta(0)
-    if (written := spec.get("leadTime")) is not None:
-        with within("leadTime"):
-            lead = parse_duration(text(written), at_most=MAX_LEAD)
     return WeeklySchedule(
         zone=zone,
         hours=HourRule.parse(days, hours) if days or hours else None,
         windows=tuple(windows),
         exceptions=tuple(exceptions),
-        valid_from=_instant(spec, "validFrom"),
-        valid_until=_instant(spec, "validUntil"),
-        lead_time=lead,
+        valid_from=instant(spec, "validFrom"),
+        valid_until=instant(spec, "validUntil"),
+        lead_time=lead_time(spec),
         enabled=flag(spec, "enabled"),
     )
 
@@ -62,7 +58,17 @@ def _exception(exception: Mapping[str, object]) -> DateException:
     return DateException.parse(date_text(exception, "date"), windows)
 
 
-def _instant(spec: Mapping[str, object], name: str) -> datetime | None:
+def lead_time(spec: Mapping[str, object]) -> timedelta:
+    """The ``leadTime`` of a spec, by default none."""
+    written = spec.get("leadTime")
+    if written is None:
+        return timedelta(0)
+    with within("leadTime"):
+        return parse_duration(text(written), at_most=MAX_LEAD)
+
+
+def instant(spec: Mapping[str, object], name: str) -> datetime | None:
+    """An instant of a spec, if it has one of that name."""
     value = spec.get(name)
     if value is None:
         return None

@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from fivespot.api.names import ProviderReason
-from fivespot.providers.calendar_notes import both_times, skipped_around
+from fivespot.providers.calendar_notes import both_times, cause_text, skipped_around
 from fivespot.providers.sdk import Column, Provider, SpecError, Verdict
-from fivespot.schedule import ScheduleError
+from fivespot.schedule import Cause, Evaluation, HourRule, ScheduleError, SpanWindow
 from fivespot.schedule.market import MarketCalendar, MarketTimeline, Session, read_calendar
 
 from .spec import KIND, PLURAL, CapitalMarketsScheduleSpec, CapitalMarketsScheduleStatus
@@ -18,6 +18,7 @@ __all__ = ["PROVIDER", "Market", "Remarks", "decide", "prepare"]
 
 _DAY: Final = timedelta(days=1)
 
+_DAY_SECONDS: Final = 86_400
 _SHOWN: Final = 3
 
 
@@ -30,8 +31,7 @@ class Remarks:
         self._closes, self._opens = calendar.closes_on(), calendar.opens_on()
         self._days: set[int] = set()
         for session in calendar.sessions:
-            usual = session.days if isinstance(session, Session) or session.hours else frozenset()
-            self._days.update(usual)
+            self._days.update(_opening_days(session))
 
     def on_closing(self, until: datetime) -> str:
         """Describe a special closing at an instant; empty for an ordinary one."""
@@ -77,6 +77,14 @@ class Remarks:
         return (at.astimezone(UTC) + timedelta(seconds=era.offset)).replace(tzinfo=None)
 
 
+def _opening_days(session: HourRule | Session | SpanWindow) -> frozenset[int]:
+    """The days of the week that a session is open on as a rule, so that a holiday on them is missed."""
+    if isinstance(session, SpanWindow):
+        first, last = session.from_day, session.from_day + (session.from_time + session.length - 1) // _DAY_SECONDS
+        return frozenset(day % 7 for day in range(first, last + 1))
+    return session.days if isinstance(session, Session) or session.hours else frozenset()
+
+
 def _seconds(local: datetime, day: date) -> int:
     """Return the seconds from the midnight of ``day``, on the wall clock."""
     return int((local - datetime(day.year, day.month, day.day)).total_seconds())  # noqa: DTZ001
@@ -105,17 +113,27 @@ def decide(market: Market, at: datetime) -> Verdict:
     """Return the verdict at an instant, and the exact instant of the next change."""
     found = market.timeline.evaluate(at)
     reason = ProviderReason.SESSION_OPEN if found.active else ProviderReason.SESSION_CLOSED
-    message = _message(market, found.active, found.until)
     notes, again = skipped_around(market.timeline.skipped, at, "session")
-    return Verdict(found.active, found.until, reason, message, notes, again)
+    # Disabling a schedule is the last word: no override brings its machines back.
+    final = found.cause is Cause.DISABLED
+    return Verdict(found.active, found.until, reason, _message(market, found), notes, again, final)
 
 
-def _message(market: Market, active: bool, until: datetime | None) -> str:
-    """Return a message that depends on the next change alone, so that it is stable until then."""
+def _message(market: Market, found: Evaluation) -> str:
+    """Return a message that depends on the cause and the next change alone, so that it is stable until then."""
+    why, until, calendar = cause_text(found.cause), found.until, market.timeline.calendar
     if until is None:
-        return "open, and never closes" if active else "closed, and no session opens"
-    remark = market.remarks.on_closing(until) if active else market.remarks.on_opening(until)
-    return f"{'closes' if active else 'opens'} {both_times(market.timeline.calendar.zone, until, remark)}"
+        if why:
+            return f"{why}; no session opens"
+        return "open, and never closes" if found.active else "closed, and no session opens"
+    if until in (calendar.valid_from, calendar.valid_until):
+        remark = "validUntil" if found.active else "validFrom"
+    elif found.active:
+        remark = market.remarks.on_closing(until)
+    else:
+        remark = market.remarks.on_opening(until + calendar.lead_time)
+    prefix = f"{why}; " if why else ""
+    return f"{prefix}{'closes' if found.active else 'opens'} {both_times(calendar.zone, until, remark)}"
 
 
 PROVIDER: Final = Provider(

@@ -6,19 +6,13 @@ from datetime import datetime
 from typing import Final
 
 from fivespot.api.names import ProviderReason
-from fivespot.providers.calendar_notes import both_times, skipped_around
+from fivespot.providers.calendar_notes import both_times, cause_text, skipped_around
 from fivespot.providers.sdk import Column, Provider, SpecError, Verdict
 from fivespot.schedule import Cause, Evaluation, ScheduleError, Timeline, read_schedule
 
 from .spec import KIND, PLURAL, TimeBasedSpotScheduleSpec, TimeBasedSpotScheduleStatus
 
 __all__ = ["PROVIDER", "decide", "prepare"]
-
-_CAUSES: Final = {
-    Cause.DISABLED: "disabled by spec.enabled",
-    Cause.NOT_YET_VALID: "before validFrom",
-    Cause.NO_LONGER_VALID: "after validUntil",
-}
 
 
 def prepare(spec: TimeBasedSpotScheduleSpec) -> Timeline:
@@ -43,13 +37,13 @@ def decide(timeline: Timeline, at: datetime) -> Verdict:
 
 
 def _message(timeline: Timeline, found: Evaluation) -> str:
-    why = _CAUSES.get(found.cause)
+    why = cause_text(found.cause)
     if found.until is None:
-        if why is not None:
+        if why:
             return f"{why}; no window opens"
         return "open, and never closes" if found.active else "closed, and no window opens"
     what = "closes" if found.active else "opens"
-    prefix = f"{why}; " if why is not None else ""
+    prefix = f"{why}; " if why else ""
     return f"{prefix}{what} {both_times(timeline.schedule.zone, found.until)}"
 
 

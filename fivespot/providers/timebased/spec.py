@@ -6,52 +6,32 @@ of the calendar, and reports problems with `Ready=False`.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
-from fivespot.api.hints import explained
 from fivespot.api.types import (
-    CLOCK_PATTERN,
-    DAY_PATTERN,
-    INSTANT_PATTERN,
+    SPAN_HAS_LENGTH,
+    VALIDITY_IN_ORDER,
     ApiModel,
     DayExpression,
     EndTime,
+    FromMoment,
     Instant,
     LocalDate,
     LongDuration,
     ScheduleStatus,
     StartTime,
     TimeZone,
+    UntilMoment,
     whole_hours,
 )
-from fivespot.runtime.crd import Cel, list_map, matches
-from fivespot.runtime.objects import parse_rfc3339
-from fivespot.schedule import parse_moment
+from fivespot.runtime.crd import Cel, list_map
 
 KIND: Final = "TimeBasedSpotSchedule"
 PLURAL: Final = "timebasedspotschedules"
 
 HourExpression = Annotated[str, Field(max_length=128), whole_hours("windows")]
-FromMoment = Annotated[
-    str,
-    Field(max_length=32),
-    explained(
-        matches(f"^{DAY_PATTERN} +{CLOCK_PATTERN}$", 'must be a day and a time of day such as "mon 06:00"'),
-        parse_moment,
-    ),
-]
-UntilMoment = Annotated[
-    str,
-    Field(max_length=32),
-    explained(
-        matches(f"^{DAY_PATTERN} +({CLOCK_PATTERN}|24:00)$", 'must be a day and a time of day such as "fri 21:00"'),
-        partial(parse_moment, end=True),
-    ),
-]
-
 _HAS_LENGTH = Cel(
     "!has(self.start) || !has(self.end) || self.start != self.end",
     "start and end must differ: a window must have a length; the full day is 00:00 to 24:00",
@@ -78,6 +58,7 @@ class Window(ApiModel):
             check=_one_form,
         ),
         _HAS_LENGTH,
+        SPAN_HAS_LENGTH,
     )
 
     days: Annotated[list[DayExpression], Field(min_length=1, max_length=7)] | None = None
@@ -119,24 +100,10 @@ class DateExceptionSpec(ApiModel):
     """
 
 
-def _in_order(spec: TimeBasedSpotScheduleSpec) -> bool:
-    if spec.valid_from is None or spec.valid_until is None:
-        return True
-    return parse_rfc3339(spec.valid_from) < parse_rfc3339(spec.valid_until)
-
-
 class TimeBasedSpotScheduleSpec(ApiModel):
     """The times at which machines should exist: the union of weekly hours and windows, in one time zone."""
 
-    RULES = (
-        Cel(
-            "!has(self.validFrom) || !has(self.validUntil)"
-            f" || !self.validFrom.matches('{INSTANT_PATTERN}') || !self.validUntil.matches('{INSTANT_PATTERN}')"
-            " || timestamp(self.validFrom) < timestamp(self.validUntil)",
-            "validFrom must be before validUntil",
-            check=_in_order,
-        ),
-    )
+    RULES = (VALIDITY_IN_ORDER,)
 
     days_of_week: Annotated[list[DayExpression], Field(max_length=64)] = Field(default=[])
     """Days of the weekly hours: mon to sun, ranges such as mon-fri, lists with commas. None: the weekly hours are

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 from fivespot.schedule.civil import Zone
@@ -16,7 +16,7 @@ from fivespot.schedule.errors import GrammarError
 from fivespot.schedule.fields import within
 from fivespot.schedule.grammar import DAY, HOUR, format_time, parse_date, parse_days, parse_time
 from fivespot.schedule.intervals import Interval, merge, subtract
-from fivespot.schedule.rules import HourRule, check_days, window_length
+from fivespot.schedule.rules import HourRule, SpanWindow, check_bounds, check_days, window_length
 
 
 class Breaks(StrEnum):
@@ -44,9 +44,9 @@ class TradingHours:
             raise GrammarError("times of day are 00:00 to 24:00, and 24:00 can only be an end")
         if self.open == self.close:
             raise GrammarError(
-                f'open and close are both "{format_time(self.open)}": a session must have a length; the full day is '
-                "00:00 to 24:00",
-                field="close",
+                f'start and end are both "{format_time(self.open)}": a session must have a length; the full day is '
+                '00:00 to 24:00, and 24 hours from any other time are {from: "mon 17:00", until: "tue 17:00"}',
+                field="end",
             )
         for index, (start, end) in enumerate(self.breaks):
             first, last = self._after_open(start), self._after_open(end)
@@ -59,10 +59,10 @@ class TradingHours:
 
     @classmethod
     def parse(cls, opens: str, closes: str, breaks: Iterable[tuple[str, str]] = ()) -> TradingHours:
-        """Read ``open``, ``close`` and ``breaks``. Raises :class:`GrammarError`."""
-        with within("open"):
+        """Read ``start``, ``end`` and ``breaks``. Raises :class:`GrammarError`."""
+        with within("start"):
             first = parse_time(opens)
-        with within("close"):
+        with within("end"):
             last = parse_time(closes, end=True)
         read = []
         for index, (start, end) in enumerate(breaks):
@@ -95,11 +95,11 @@ class Session:
 
     @classmethod
     def parse(cls, days: Iterable[str], opens: str, closes: str, breaks: Iterable[tuple[str, str]] = ()) -> Session:
-        """Read ``{daysOfWeek, open, close, breaks}``. Raises :class:`GrammarError`."""
-        with within("daysOfWeek"):
+        """Read ``{days, start, end, breaks}``. Raises :class:`GrammarError`."""
+        with within("days"):
             found = parse_days(days)
             if not found:
-                raise GrammarError("is empty: a session with open and close must name its days")
+                raise GrammarError("is empty: a session with start and end must name its days")
         return cls(found, TradingHours.parse(opens, closes, breaks))
 
 
@@ -143,16 +143,25 @@ class MarketCalendar:
     any other has what of the weekly sessions lies between its late open and its early close. Of several early closes
     or late opens for a date the first counts. A session that runs past midnight is judged on each of its dates.
 
-    Sessions by the hour are what the wall clock shows; every other boundary fires once.
+    Then each opening moves earlier by ``lead_time`` (elapsed time), what overlaps is merged, and ``valid_from``
+    (inclusive), ``valid_until`` (exclusive) and ``enabled`` are applied. Sessions by the hour are what the wall clock
+    shows; every other boundary fires once.
     """
 
     zone: Zone
-    sessions: tuple[HourRule | Session, ...] = ()
+    sessions: tuple[HourRule | Session | SpanWindow, ...] = ()
     holidays: frozenset[date] = frozenset()
     early_closes: tuple[EarlyClose, ...] = ()
     late_opens: tuple[LateOpen, ...] = ()
     special_sessions: tuple[SpecialSession, ...] = ()
     breaks: Breaks = Breaks.KEEP
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    lead_time: timedelta = timedelta(0)
+    enabled: bool = True
+
+    def __post_init__(self) -> None:
+        check_bounds(self.valid_from, self.valid_until, self.lead_time)
 
     def closes_on(self) -> dict[date, int]:
         """The early close that counts for each date that has one."""

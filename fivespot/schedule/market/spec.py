@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from typing import TypeVar
 
-from fivespot.schedule.errors import GrammarError
-from fivespot.schedule.fields import Fields, date_as_text, date_text, objects, text_of, texts, values, within, zone_of
+from fivespot.schedule.errors import GrammarError, ScheduleError
+from fivespot.schedule.fields import (
+    Fields,
+    date_as_text,
+    date_text,
+    flag,
+    objects,
+    text_of,
+    texts,
+    values,
+    within,
+    zone_of,
+)
 from fivespot.schedule.grammar import parse_date
-from fivespot.schedule.rules import HourRule
+from fivespot.schedule.rules import HourRule, SpanWindow
+from fivespot.schedule.spec import instant, lead_time
 
 from .rules import (
     Breaks,
@@ -42,6 +55,10 @@ def read_calendar(spec: Fields) -> MarketCalendar:
         late_opens=_entries(spec, "lateOpens", _late_open),
         special_sessions=_entries(spec, "specialSessions", _special_session),
         breaks=_breaks_of(spec),
+        valid_from=instant(spec, "validFrom"),
+        valid_until=instant(spec, "validUntil"),
+        lead_time=lead_time(spec),
+        enabled=flag(spec, "enabled"),
     )
 
 
@@ -53,20 +70,60 @@ def _entries(spec: Fields, name: str, read: Callable[[Fields], Entry]) -> tuple[
     return tuple(found)
 
 
-def _session(item: Fields) -> HourRule | Session:
-    days, hours = texts(item, "daysOfWeek"), texts(item, "hoursOfDay")
-    to_the_minute = item.get("open") is not None or item.get("close") is not None
-    if not to_the_minute:
+def _session(item: Fields) -> HourRule | Session | SpanWindow:
+    if item.get("from") is not None or item.get("until") is not None:
+        given = [name for name in _OF_A_DAY if item.get(name) not in (None, [])]
+        if given:
+            raise GrammarError(f"has {given[0]} as well: a session of several days has from and until alone")
+        return SpanWindow.parse(text_of(item, "from"), text_of(item, "until"))
+    days, start, end = _names(item)
+    hours = texts(item, "hoursOfDay")
+    if item.get(start) is None and item.get(end) is None:
         if values(item, "breaks"):
-            raise GrammarError("only a session with open and close can have breaks", field="breaks")
-        return HourRule.parse(days, hours)
+            raise GrammarError("only a session with start and end can have breaks", field="breaks")
+        with _named(daysOfWeek=days):
+            return HourRule.parse(texts(item, days), hours)
     if hours:
-        raise GrammarError("has both: a session has either hoursOfDay, or open and close", field="hoursOfDay")
-    return Session.parse(days, text_of(item, "open"), text_of(item, "close"), _pauses(item))
+        raise GrammarError("has both: a session has either hoursOfDay, or start and end", field="hoursOfDay")
+    with _named(days=days, start=start, end=end):
+        return Session.parse(texts(item, days), text_of(item, start), text_of(item, end), _pauses(item))
+
+
+_OF_A_DAY = ("days", "daysOfWeek", "hoursOfDay", "start", "open", "end", "close", "breaks")
+
+
+def _names(item: Fields) -> tuple[str, str, str]:
+    """Return the names under which an item has days, start and end, each of which has two."""
+    other = item.get("open") is not None or item.get("close") is not None
+    days = _one_of(item, "days", "daysOfWeek", other_by_default=other or "daysOfWeek" in item)
+    start = _one_of(item, "start", "open", other_by_default=other)
+    return days, start, _one_of(item, "end", "close", other_by_default=other)
+
+
+def _one_of(item: Fields, name: str, other: str, *, other_by_default: bool) -> str:
+    has_name, has_other = (item.get(each) not in (None, []) for each in (name, other))
+    if has_name and has_other:
+        raise GrammarError(f"{name} is there as well: the two are names of one field, write {name} alone", field=other)
+    if has_name or has_other:
+        return other if has_other else name
+    return other if other_by_default else name
+
+
+@contextmanager
+def _named(**names: str) -> Iterator[None]:
+    """Give fields in errors the names that the item has them under."""
+    try:
+        yield
+    except ScheduleError as error:
+        first = error.field.split("[")[0].split(".")[0]
+        field = f"{names.get(first, first)}{error.field[len(first) :]}"
+        raise type(error)(error.problem, suggestion=error.suggestion, field=field) from None
 
 
 def _special_session(item: Fields) -> SpecialSession:
-    hours = TradingHours.parse(text_of(item, "open"), text_of(item, "close"), _pauses(item))
+    _, start, end = _names(item)
+    with _named(start=start, end=end):
+        hours = TradingHours.parse(text_of(item, start), text_of(item, end), _pauses(item))
     day = date_text(item, "date")
     with within("date"):
         return SpecialSession(parse_date(day), hours)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
+from typing import Final
 
-from fivespot.schedule.evaluate import Cause, Evaluation, SkippedWindow, changes_between, skipped_windows
+from fivespot.schedule.evaluate import Evaluation, SkippedWindow, changes_between, evaluate_within, skipped_within
 from fivespot.schedule.grammar import DAY, HOUR
-from fivespot.schedule.intervals import Interval, instant_at, merge, seconds_after, seconds_of, subtract
+from fivespot.schedule.intervals import Interval, merge, subtract
 from fivespot.schedule.pattern import day_of, leaves_nothing_out, weekday_of
-from fivespot.schedule.rules import HourRule
+from fivespot.schedule.rules import HourRule, SpanWindow
 from fivespot.schedule.search import Occurrence, Search
 
 from .rules import MarketCalendar
+
+_SECOND: Final = timedelta(seconds=1)
 
 
 class MarketPattern:
@@ -25,6 +28,8 @@ class MarketPattern:
             if isinstance(session, HourRule):
                 for day in session.days:
                     hours[day] += [(hour * HOUR, (hour + 1) * HOUR) for hour in session.hours]
+            elif isinstance(session, SpanWindow):
+                self._sessions[session.from_day].append((session.from_time, session.from_time + session.length))
             else:
                 for day in session.days:
                     self._sessions[day] += session.hours.pieces(calendar.breaks)
@@ -120,12 +125,11 @@ class MarketTimeline:
 
     def __init__(self, calendar: MarketCalendar) -> None:
         self.calendar = calendar
-        self._search = Search(calendar.zone, MarketPattern(calendar))
+        self._search = Search(calendar.zone, MarketPattern(calendar), calendar.lead_time // _SECOND)
 
     def evaluate(self, at: datetime) -> Evaluation:
         """The state at ``at``, which must carry an offset (ValueError otherwise)."""
-        segment = self._search.find(seconds_of(at))
-        return Evaluation(segment.active, instant_at(segment.end), Cause.OPEN if segment.active else Cause.CLOSED)
+        return evaluate_within(self._search, self.calendar, at)
 
     def transitions(self, start: datetime, end: datetime) -> Iterator[tuple[datetime, bool]]:
         """Every change after ``start`` and before ``end``, and the state from then on."""
@@ -136,4 +140,4 @@ class MarketTimeline:
 
         Hours of sessions by the hour are left out: they are what the clock shows.
         """
-        return skipped_windows(self._search.skipped(seconds_after(start), seconds_after(end)))
+        return skipped_within(self._search, self.calendar, start, end)

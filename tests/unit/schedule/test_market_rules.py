@@ -368,7 +368,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"sessions": [{"daysOfWeek": ["mon"], "hoursOfDay": ["9"], "breaks": [{"start": "12:00", "end": "13:00"}]}]},
-        r"^sessions\[0\]\.breaks: only a session with open and close",
+        r"^sessions\[0\]\.breaks: only a session with start and end",
     ),
     ({"sessions": [session("mon", "09:30", "16:00", ("12", "13:00"))]}, r"^sessions\[0\]\.breaks\[0\]\.start: "),
     ({"sessions": [session("mon", "09:30", "16:00", ("12:00", "25:00"))]}, r"^sessions\[0\]\.breaks\[0\]\.end: "),

@@ -86,8 +86,10 @@ def test_both_grammars_are_joined_without_a_seam() -> None:
     assert open_times(spec) == ["04t09:00-04t13:30"]
 
 
-def test_a_span_of_the_same_moment_is_a_whole_week() -> None:
-    schedule = read_schedule({"windows": [{"from": "mon 06:00", "until": "mon 06:00"}]})
+def test_a_span_of_the_same_moment_is_refused_with_the_way_to_say_a_whole_week() -> None:
+    with pytest.raises(GrammarError, match=r'until: .* the whole week is \{from: "mon 00:00", until: "sun 24:00"\}'):
+        read_schedule({"windows": [{"from": "mon 06:00", "until": "mon  06:00"}]})
+    schedule = read_schedule({"windows": [{"from": "mon 00:00", "until": "sun 24:00"}]})
     assert evaluate(schedule, z(MONDAY)).active
     assert evaluate(schedule, z(MONDAY)).until is None
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from fivespot.api import validate
 from fivespot.providers.capitalmarkets.provider import decide, prepare
@@ -278,3 +280,38 @@ def test_after_the_last_date_of_the_list_weekdays_are_trading_days() -> None:
     """A declared calendar has no end that could be noticed; the guide says so."""
     christmas = intervals(LONDON, "2030-12-24T00:00", "2030-12-27T00:00")
     assert christmas == [f"12-{day}T08:00/12-{day}T16:30" for day in (24, 25, 26)]
+
+
+def test_the_hong_kong_example_is_closed_on_every_holiday_of_2027_and_ends_with_the_year() -> None:
+    path = Path(__file__).parents[4] / "manifests" / "examples" / "hong-kong-exchange.yaml"
+    body = next(yaml.load_all(path.read_text(), yaml.BaseLoader))
+    market = prepare(validate(CapitalMarketsScheduleSpec, body["spec"]))
+    start, end = datetime(2027, 1, 1, tzinfo=UTC), datetime(2030, 1, 1, tzinfo=UTC)
+    opened = {(at + timedelta(hours=8)).date() for at, active in market.timeline.transitions(start, end) if active}
+    weekdays = {date(2027, 1, 1) + timedelta(days=day) for day in range(365)}
+    closed = sorted(day for day in weekdays - opened if day.weekday() < 5)
+    assert [f"{day:%m-%d}" for day in closed] == [
+        *("01-01", "02-08", "02-09", "03-26", "03-29", "04-05", "05-13"),
+        *("06-09", "07-01", "09-16", "10-01", "10-08", "12-27"),
+    ]
+    assert max(opened) == date(2027, 12, 31)
+
+
+def test_a_disabled_calendar_says_so_and_no_override_brings_it_back() -> None:
+    spec = {"sessions": [{"days": ["mon-sun"], "start": "00:00", "end": "24:00"}], "enabled": False}
+    verdict = decide(prepare(validate(CapitalMarketsScheduleSpec, spec)), datetime(2027, 1, 4, tzinfo=UTC))
+    assert (verdict.active, verdict.final, verdict.message) == (
+        False,
+        True,
+        "disabled by spec.enabled; no session opens",
+    )
+
+
+def test_a_lead_time_keeps_the_remark_on_a_late_open() -> None:
+    spec = {
+        "sessions": [{"days": ["mon-fri"], "start": "09:30", "end": "16:00"}],
+        "lateOpens": [{"date": "2027-01-04", "open": "11:00"}],
+        "leadTime": "15m",
+    }
+    verdict = decide(prepare(validate(CapitalMarketsScheduleSpec, spec)), datetime(2027, 1, 4, tzinfo=UTC))
+    assert verdict.message == "opens Mon 2027-01-04 10:45 UTC (late open) = 2027-01-04T10:45:00Z"
