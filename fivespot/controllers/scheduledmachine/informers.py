@@ -196,8 +196,18 @@ class MachineInformers:
             return
         if change.type is ChangeType.MODIFIED and old.head.generation == change.head.generation:
             return
-        # Kinds that were never defined have no informer; only the machines that name them know them.
-        for group_kind in {*self._schedules.kinds(), *self._children.kinds(), *kinds_of(old)}:
+        self._close({*self._schedules.kinds(), *self._children.kinds(), *kinds_of(old)})
+
+    def close_unnamed(self) -> None:
+        """Forget kinds that do not exist and that no ScheduledMachine names any more.
+
+        A run may be under way while its object is deleted or edited, and requires the kinds of the old one again.
+        """
+        opened = {*self._schedules.kinds(), *self._children.kinds()}
+        self._close([group_kind for group_kind in self._required if group_kind not in opened])
+
+    def _close(self, kinds: Iterable[GroupKind]) -> None:
+        for group_kind in kinds:
             if not self.scheduled_machines.keys_by_index(INDEX_KIND, str(group_kind)):
                 self._schedules.close(group_kind)
                 self._children.close(group_kind)

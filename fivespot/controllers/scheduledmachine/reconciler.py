@@ -116,6 +116,9 @@ class MachineReconciler:
     def begin_term(self) -> None:
         """Begin a term of leadership: forget what another process may have changed since."""
         now = self._clock.monotonic()
+        for key in [key for key in self._specs if self._informers.scheduled_machines.get(key) is None]:
+            # Deleted while this process was a standby.
+            self.forget(key)
         self._lookup.forget_all()
         self._refusals.forget_all()
         if self._settings.max_deletions_per_minute is not None:
@@ -466,6 +469,7 @@ class MachineReconciler:
             _log.warning("the wall clock was set", by=round(offset - self._clock_offset, 3))
             self._informers.enqueue_all()
         self._clock_offset = offset
+        self._informers.close_unnamed()
         if now >= self._next_search:
             self._next_search = now + self._timings.orphan_search
             await self._orphans.remove()

@@ -56,6 +56,7 @@ class _ProviderController(Controller):
         )
         self._wall = context.clock
         self._is_echo = reconciler.is_echo
+        self.at_start(reconciler.begin_term)
         self.watches(self._informer, predicate=self._needs_a_run)
 
     async def run(self) -> None:

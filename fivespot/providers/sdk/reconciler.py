@@ -122,6 +122,11 @@ class ProviderReconciler(Generic[Spec]):
         )
         self._errors = context.metrics.counter("fivespot_errors_total", "Errors by type.", ("error_type",))
 
+    def begin_term(self) -> None:
+        """Forget objects that were deleted while this process was a standby."""
+        for key in [key for key in self._states if self._informer.get(key) is None]:
+            self._forget(key)
+
     async def reconcile(self, key: Key) -> Result:
         obj = self._informer.get(key)
         if obj is None:
