@@ -1,4 +1,4 @@
-"""What remains in memory and metrics of objects, kinds and namespaces that are gone, in virtual time."""
+"""Memory and metrics of objects, kinds and namespaces that are gone, in virtual time."""
 
 from __future__ import annotations
 
