@@ -93,8 +93,8 @@ def foreign_objects_are_adopted(patch: pytest.MonkeyPatch) -> None:
 def children_lack_the_uid(patch: pytest.MonkeyPatch) -> None:
     build = children.build_embedded
 
-    def forget(*rest: Any) -> dict[str, Any]:
-        body = build(*rest)
+    def forget(*rest: Any, **given: Any) -> dict[str, Any]:
+        body = build(*rest, **given)
         del body["metadata"]["annotations"][names.ANNOTATION_UID]
         return body
 

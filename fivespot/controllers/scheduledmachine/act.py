@@ -26,7 +26,7 @@ from fivespot.runtime import (
 from fivespot.runtime.client import Propagation
 from fivespot.runtime.errors import BadRequestError, NotServedError, StaleReadError
 
-from .children import build_embedded, build_machine, drain_settings
+from .children import build_embedded, build_machine, drain_settings, readable, source_of
 from .cluster_api import MachineView, read_machine
 from .ownership import child_is_ours, machine_is_ours
 from .plan import CreateChildren, DeleteChildren, DeleteMachine, DropFinalizer, PatchMachine, Plan, Step
@@ -136,8 +136,8 @@ class StepRunner:
         templates: Mapping[Slot, Resource],
         results: StepResults,
     ) -> None:
-        body = obj.decode()
-        wanted = build_machine(body, machines.version)
+        body = source_of(obj)
+        wanted = build_machine(body, machines.version, known_hash=s.spec.template_hash)
         if step.rehearse:
             results.refused = await self._rehearse(machines, wanted)
             if results.refused is not None:
@@ -181,16 +181,16 @@ class StepRunner:
     async def _create_child(
         self, s: Snapshot, resource: Resource, body: Mapping[str, Any], slot: Slot, results: StepResults
     ) -> RefusedStep | None:
-        embedded = build_embedded(body, _FIELDS[slot])
+        embedded = build_embedded(body, _FIELDS[slot], known_hash=s.spec.template_hash)
         try:
             created = await self._client.create(resource, embedded)
         except AlreadyExistsError as error:
             return await self._taken(s, resource, error)
         except (ForbiddenError, InvalidError, BadRequestError, NotFoundError, NotServedError) as error:
-            return _refusal(error, Reason.MACHINE_CREATION_FAILED, conceal(error, embedded).message)
+            return _refusal(error, Reason.MACHINE_CREATION_FAILED, conceal(error, readable(embedded)).message)
         except ApiError as error:
             # Not chained to the first error, which would be logged with it.
-            raise conceal(error, embedded) from None
+            raise conceal(error, readable(embedded)) from None
         results.children[slot] = Child(slot, resource, created.head, ours=True)
         return None
 

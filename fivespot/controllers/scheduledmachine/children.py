@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import msgspec
 
 from fivespot.api import duration_seconds, names
+from fivespot.runtime import Object
 from fivespot.runtime.objects import group_of
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "build_embedded",
     "build_machine",
     "drain_settings",
+    "readable",
+    "source_of",
     "template_hash",
 ]
 
@@ -40,25 +43,71 @@ def template_hash(spec: Mapping[str, Any]) -> str:
     return hashlib.sha256(_canonical.encode(made_from)).hexdigest()[:16]
 
 
-def build_embedded(body: Mapping[str, Any], field: str) -> dict[str, Any]:
+class _Embedded(TypedDict, total=False):
+    apiVersion: Any
+    kind: Any
+    metadata: Any
+    spec: msgspec.Raw
+
+
+class _Spec(TypedDict, total=False):
+    schedule: Any
+    clusterName: Any
+    bootstrapSpec: _Embedded
+    infrastructureSpec: _Embedded
+    machineTemplate: Any
+    nodeTaints: Any
+    nodeDrainTimeout: Any
+
+
+class _Source(TypedDict):
+    metadata: Any
+    spec: _Spec
+
+
+_source_decoder = msgspec.json.Decoder(_Source)
+
+
+def source_of(obj: Object) -> Mapping[str, Any]:
+    """Decode the fields of a ScheduledMachine that its children are built from.
+
+    The ``spec`` of each embedded object stays JSON and is sent as it was written: it may be a megabyte, and runs of
+    many machines hold theirs at once.
+    """
+    return obj.decode_as(_source_decoder)
+
+
+def readable(embedded: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the object that :func:`build_embedded` made with its ``spec`` decoded."""
+    spec = embedded["spec"]
+    return {**embedded, "spec": msgspec.json.decode(spec) if isinstance(spec, msgspec.Raw) else spec}
+
+
+def build_embedded(body: Mapping[str, Any], field: str, *, known_hash: str = "") -> dict[str, Any]:
     """Return the bootstrap or infrastructure object that ``spec.<field>`` of a ScheduledMachine describes.
 
     It has no ownerReferences: Cluster API refuses to adopt an object that another controller owns.
+
+    :param body: as :func:`source_of` returns it, or decoded as a whole.
+    :param known_hash: :func:`template_hash` of the spec, if the caller has it; needed where embedded specs are JSON.
     """
     embedded = body["spec"][field]
     return {
         "apiVersion": embedded["apiVersion"],
         "kind": embedded["kind"],
-        "metadata": _metadata(body, embedded.get("metadata")),
+        "metadata": _metadata(body, embedded.get("metadata"), known_hash),
         "spec": embedded["spec"],
     }
 
 
-def build_machine(body: Mapping[str, Any], version: str) -> dict[str, Any]:
-    """Return the Cluster API Machine at ``version``, which decides the form of its references."""
+def build_machine(body: Mapping[str, Any], version: str, *, known_hash: str = "") -> dict[str, Any]:
+    """Return the Cluster API Machine at ``version``, which decides the form of its references.
+
+    The parameters are those of :func:`build_embedded`.
+    """
     spec = body["spec"]
     template = spec.get("machineTemplate") or {}
-    metadata = _metadata(body, template)
+    metadata = _metadata(body, template, known_hash)
     metadata["ownerReferences"] = [
         {
             "apiVersion": names.API_VERSION,
@@ -118,7 +167,7 @@ def _reference(body: Mapping[str, Any], embedded: Mapping[str, Any], version: st
     return {"apiGroup": group_of(embedded["apiVersion"]), "kind": embedded["kind"], "name": name}
 
 
-def _metadata(body: Mapping[str, Any], template: Mapping[str, Any] | None) -> dict[str, Any]:
+def _metadata(body: Mapping[str, Any], template: Mapping[str, Any] | None, known_hash: str) -> dict[str, Any]:
     spec, own = body["spec"], body["metadata"]
     template = template or {}
     # Our marks are applied last, so that no template can change the owner of an object.
@@ -128,5 +177,5 @@ def _metadata(body: Mapping[str, Any], template: Mapping[str, Any] | None) -> di
     annotations = dict(template.get("annotations") or {})
     annotations[names.ANNOTATION_UID] = own["uid"]
     annotations[names.ANNOTATION_SCHEDULE_REF] = f"{spec['schedule']['kind']}/{spec['schedule']['name']}"
-    annotations[names.ANNOTATION_TEMPLATE_HASH] = template_hash(spec)
+    annotations[names.ANNOTATION_TEMPLATE_HASH] = known_hash or template_hash(spec)
     return {"name": own["name"], "namespace": own["namespace"], "labels": labels, "annotations": annotations}

@@ -48,7 +48,7 @@ from .sources import SCHEDULED_MACHINES, settled_since
 from .spec import SpecView, read_spec
 from .status import after_refusal, build_status
 from .status_writer import MachineStatusWriter
-from .stored_status import ReplacementCount, read_stored_status
+from .stored_status import ReplacementCount, read_stored_status, stored_status_of
 from .timings import Timings
 
 __all__ = ["HOUSEKEEPING", "MachineReconciler"]
@@ -233,8 +233,7 @@ class MachineReconciler:
         return decide(replace(s, deletion_wait=wait)) if wait > 0 else plan
 
     def _snapshot(self, key: Key, obj: Object, *, fresh: bool = False) -> Snapshot:
-        body = obj.decode()
-        spec, stored = self._spec(key, obj, body), read_stored_status(body)
+        spec, stored = self._spec(key, obj), stored_status_of(obj)
         world = look(self._informers, obj.head, spec, stored, self._settings.capi_version)
         now, monotonic = self._clock.now(), self._clock.monotonic()
         unreadable_for = 0.0
@@ -272,11 +271,11 @@ class MachineReconciler:
             return ""
         return uid
 
-    def _spec(self, key: Key, obj: Object, body: dict[str, Any]) -> SpecView:
+    def _spec(self, key: Key, obj: Object) -> SpecView:
         found = self._specs.get(key)
         if found is not None and found[:2] == (obj.head.uid, obj.head.generation):
             return found[2]
-        spec = read_spec(body)
+        spec = read_spec(obj.decode())
         self._specs[key] = (obj.head.uid, obj.head.generation, spec)
         return spec
 
@@ -329,7 +328,7 @@ class MachineReconciler:
             return replace(end, gone=True)
         except (ApiError, TransportError) as error:
             return replace(end, error=error)
-        stored = read_stored_status(written.decode())
+        stored = stored_status_of(written)
         return replace(end, obj=written, snapshot=replace(end.snapshot, head=written.head, stored=stored))
 
     async def _tell_slow(self, key: Key, end: RunEnd) -> RunEnd:
@@ -410,7 +409,7 @@ class MachineReconciler:
         lasting = now - self._unfinished.setdefault(key, now)
         error = end.error if ending in (Ending.CONFLICT, Ending.FAILED) else None
         told = plan_to_tell(end, lasting, self._timings)
-        result = Result(phase=read_stored_status(end.obj.decode()).phase or "Pending")
+        result = Result(phase=stored_status_of(end.obj).phase or "Pending")
         try:
             if told is not None:
                 assert end.snapshot is not None

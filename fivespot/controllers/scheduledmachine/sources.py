@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
@@ -13,7 +13,7 @@ from fivespot.runtime.errors import ProtocolError
 from fivespot.runtime.objects import share
 
 from .observe import named_kinds
-from .spec import read_references
+from .spec import outline, read_references
 from .stored_status import read_stored_children
 
 __all__ = [
@@ -71,28 +71,25 @@ def schedule_value(namespace: str, kind: str, name: str) -> str:
 def _by_schedule(change: Change) -> Iterable[str] | None:
     if _same_spec(change):
         return None
-    schedule = read_references(change.body).schedule
+    schedule = read_references(outline(change.object)).schedule
     return (share(schedule_value(change.head.namespace, schedule.kind, schedule.name)),)
 
 
 def _by_cluster(change: Change) -> Iterable[str] | None:
     if _same_spec(change):
         return None
-    return (share(f"{change.head.namespace}/{read_references(change.body).cluster}"),)
+    return (share(f"{change.head.namespace}/{read_references(outline(change.object)).cluster}"),)
 
 
 def _by_kind(change: Change) -> Iterable[str] | None:
     if change.old is not None and _same_spec(change) and _children(change.old) == _children(change.object):
         return None
-    return [share(str(kind)) for kind in _kinds_in(change.body)]
+    return [share(str(kind)) for kind in kinds_of(change.object)]
 
 
 def kinds_of(obj: Object) -> list[GroupKind]:
     """Return the kinds of schedules and children that a ScheduledMachine names in spec and status."""
-    return _kinds_in(obj.decode())
-
-
-def _kinds_in(body: Mapping[str, Any]) -> list[GroupKind]:
+    body = outline(obj)
     spec, stored = read_references(body), read_stored_children(body)
     named = [named.group_kind for named in named_kinds(spec, stored, None)]
     return [GroupKind(names.PROVIDER_GROUP, spec.schedule.kind), *named]

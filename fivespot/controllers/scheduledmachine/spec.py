@@ -10,16 +10,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypedDict
+
+import msgspec
 
 from fivespot.api import InvalidObject, validate_machine
 from fivespot.contract import Reference
-from fivespot.runtime import GroupKind
+from fivespot.runtime import GroupKind, Object
+from fivespot.runtime.errors import ProtocolError
 from fivespot.runtime.objects import group_of, share, version_of
 
 from .children import template_hash
 
-__all__ = ["SpecView", "TemplateKind", "read_references", "read_spec"]
+__all__ = ["SpecView", "TemplateKind", "outline", "read_references", "read_spec"]
 
 _DURATION = re.compile(r"0*([0-9]+)([smh])", re.ASCII)
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -61,6 +64,40 @@ class SpecView:
     def drains(self) -> bool:
         """Whether the node is drained; ``0s`` means that it is not."""
         return self.drain_timeout > timedelta(0)
+
+
+class _Template(TypedDict, total=False):
+    apiVersion: Any
+    kind: Any
+
+
+class _Spec(TypedDict, total=False):
+    schedule: Any
+    clusterName: Any
+    bootstrapSpec: _Template
+    infrastructureSpec: _Template
+
+
+class _Status(TypedDict, total=False):
+    bootstrapRef: Any
+    infrastructureRef: Any
+
+
+class _Outline(TypedDict, total=False):
+    spec: _Spec
+    status: _Status
+
+
+_outline_decoder = msgspec.json.Decoder(_Outline)
+
+
+def outline(obj: Object) -> Mapping[str, Any]:
+    """Decode what a ScheduledMachine refers to, in spec and status, and nothing of its embedded objects."""
+    try:
+        return obj.decode_as(_outline_decoder)
+    except ProtocolError:
+        # Stored before there was a schema, with a text where an object belongs.
+        return obj.decode()
 
 
 def read_references(body: Mapping[str, Any]) -> SpecView:

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
+
+import msgspec
 
 from fivespot.contract import HeldVerdict, Reference
-from fivespot.runtime import GroupKind
+from fivespot.runtime import GroupKind, Object
 from fivespot.runtime.objects import group_of
 
 from .cluster_api import ChildRef
 from .instants import read_instant
 
-__all__ = ["ReplacementCount", "StoredStatus", "read_stored_children", "read_stored_status"]
+__all__ = ["ReplacementCount", "StoredStatus", "read_stored_children", "read_stored_status", "stored_status_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,18 @@ class StoredStatus:
             if _mapping(condition).get("type") == "Scheduled":
                 return _text(_mapping(condition).get("reason"))
         return ""
+
+
+class _Reported(TypedDict, total=False):
+    status: Any
+
+
+_reported_decoder: msgspec.json.Decoder[Mapping[str, Any]] = msgspec.json.Decoder(_Reported)
+
+
+def stored_status_of(obj: Object) -> StoredStatus:
+    """Read ``status`` of a ScheduledMachine, and decode nothing else of it."""
+    return read_stored_status(obj.decode_as(_reported_decoder))
 
 
 def read_stored_status(body: Mapping[str, Any]) -> StoredStatus:
