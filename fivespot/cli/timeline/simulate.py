@@ -15,6 +15,7 @@ from fivespot.contract import Display, Reference, Resolution, Resolved, Unresolv
 from fivespot.providers.sdk import Context, EventNote, OverrideRecord, Provider, Verdict, apply_overrides
 from fivespot.providers.sdk.decider import Decider, DecisionFailure, PreparedSpec
 from fivespot.providers.sdk.override_spec import read_records
+from fivespot.providers.sdk.status import SPEC_WARNINGS
 from fivespot.runtime import ConfigError, Key, Resource
 from fivespot.runtime.objects import rfc3339
 
@@ -113,7 +114,10 @@ class Simulation:
         well.
         """
         prepared = self._prepare(schedule)
-        found = {note.once: note for note in self.forecast(schedule).notes}
+        advice = [
+            EventNote(reason=SPEC_WARNINGS, message=each, warning=True, once=each) for each in prepared.prepared.advice
+        ]
+        found = {note.once: note for note in (*advice, *self.forecast(schedule).notes)}
         at = period.start + timedelta(days=1)
         while not prepared.provider.takes_context and at - timedelta(hours=12) < period.end:
             at = min(at, period.end)

@@ -9,8 +9,9 @@ from typing import Final
 from fivespot.api.names import ProviderReason
 from fivespot.providers.calendar_notes import both_times, cause_text, skipped_around
 from fivespot.providers.sdk import Column, Provider, SpecError, Verdict
-from fivespot.schedule import Cause, Evaluation, HourRule, ScheduleError, SpanWindow
+from fivespot.schedule import Cause, Evaluation, HourRule, ScheduleError, SpanWindow, parse_date
 from fivespot.schedule.market import MarketCalendar, MarketTimeline, Session, read_calendar
+from fivespot.schedule.market.advice import advice_on_calendar
 
 from .spec import KIND, PLURAL, CapitalMarketsScheduleSpec, CapitalMarketsScheduleStatus
 
@@ -93,8 +94,9 @@ def _seconds(local: datetime, day: date) -> int:
 class Market:
     """A compiled calendar, for verdicts and for messages about changes."""
 
-    def __init__(self, timeline: MarketTimeline) -> None:
+    def __init__(self, timeline: MarketTimeline, holidays: tuple[date, ...] = ()) -> None:
         self.timeline = timeline
+        self.holidays = holidays
         self.remarks = Remarks(timeline.calendar)
 
 
@@ -104,7 +106,8 @@ def prepare(spec: CapitalMarketsScheduleSpec) -> Market:
     :raises SpecError: the spec is invalid; the text begins with the field's path.
     """
     try:
-        return Market(MarketTimeline(read_calendar(spec.model_dump(by_alias=True, exclude_none=True))))
+        calendar = read_calendar(spec.model_dump(by_alias=True, exclude_none=True))
+        return Market(MarketTimeline(calendar), tuple(parse_date(day) for day in spec.holidays))
     except ScheduleError as error:
         raise SpecError(f"spec.{error}") from error
 
@@ -141,6 +144,7 @@ PROVIDER: Final = Provider(
     plural=PLURAL,
     spec=CapitalMarketsScheduleSpec,
     prepare=prepare,
+    advise=lambda market: advice_on_calendar(market.timeline.calendar, market.holidays),
     decide=decide,
     metrics="fivespot_capital_markets",
     short_names=("cms",),

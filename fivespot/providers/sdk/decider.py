@@ -49,6 +49,7 @@ class PreparedSpec:
     rule: Any = None
     overrides: tuple[Override, ...] = ()
     failure: DecisionFailure | None = None
+    advice: tuple[str, ...] = ()
 
 
 class Decider(Generic[Spec]):
@@ -63,12 +64,13 @@ class Decider(Generic[Spec]):
             model: Any = validate(self._provider.model, spec)
             rule = self._provider.prepare(model)
             overrides = read_overrides(model.overrides) if self._provider.overrides else ()
+            advice = tuple(self._provider.advise(rule))
         except ValueError as error:
             return PreparedSpec(uid, generation, failure=DecisionFailure(INVALID_SPEC, str(error)))
         except Exception as error:
             _log.exception("a spec could not be prepared", kind=self._provider.kind)
             return PreparedSpec(uid, generation, failure=_failed("reading the spec", error))
-        return PreparedSpec(uid, generation, rule, overrides)
+        return PreparedSpec(uid, generation, rule, overrides, advice=advice)
 
     async def decide(self, prepared: PreparedSpec, at: datetime, context: Context) -> Verdict | DecisionFailure:
         """The verdict of the schedule itself at an instant, overrides left aside."""

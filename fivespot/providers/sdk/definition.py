@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
@@ -67,6 +67,10 @@ def _same(spec: Any) -> Any:
     return spec
 
 
+def _no_advice(prepared: Any) -> Iterable[str]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Provider(Generic[Spec]):
     """A kind of schedule and its decision::
@@ -87,6 +91,8 @@ class Provider(Generic[Spec]):
     :param decide: the verdict at an instant. Raises :class:`~fivespot.providers.sdk.NoVerdict` when there is none.
     :param prepare: called once per generation; raises :class:`~fivespot.providers.sdk.SpecError` (or any ValueError
         with a text for people) for a spec that cannot be followed.
+    :param advise: called with what ``prepare`` made, once per generation: sentences on parts of the spec that have no
+        effect or are probably not meant, for condition ``SpecWarnings``.
     :param metrics: prefix of the provider's metrics; by default from the kind, such as ``fivespot_office_hours``.
     :param version: the served version that is read and written.
     :param short_names: for kubectl; by default the initials, where they are two or more and not a shipped kind's.
@@ -110,6 +116,7 @@ class Provider(Generic[Spec]):
     spec: type[Spec]
     decide: Callable[..., Verdict] | Callable[..., Awaitable[Verdict]]
     prepare: Callable[[Spec], Any] = _same
+    advise: Callable[[Any], Iterable[str]] = _no_advice
     metrics: str = ""
     version: str = PROVIDER_VERSION
     short_names: tuple[str, ...] | None = None

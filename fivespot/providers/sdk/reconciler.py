@@ -263,7 +263,10 @@ class ProviderReconciler(Generic[Spec]):
         now: datetime,
     ) -> Written:
         generation = obj.head.generation
-        wanted = decided_status(status, verdict, generation=generation, now=now, records=outcome.records)
+        prepared = self._states[key].prepared
+        wanted = decided_status(
+            status, verdict, generation=generation, now=now, records=outcome.records, advice=prepared.advice
+        )
         before = stored_active(status)
         written = await self._write(key, obj, status, wanted)
         if written is Written.OUTDATED:

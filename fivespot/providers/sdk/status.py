@@ -6,7 +6,7 @@ verdict; and while nothing changes, the computed status equals the stored one, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -20,6 +20,8 @@ from .verdict import Verdict
 __all__ = [
     "DECISION_FAILED",
     "INVALID_SPEC",
+    "SPEC_WARNINGS",
+    "advice_text",
     "broken_status",
     "decided_status",
     "only_generations_differ",
@@ -32,7 +34,10 @@ __all__ = [
 INVALID_SPEC: Final = "InvalidSpec"
 DECISION_FAILED: Final = "DecisionFailed"
 """Reasons of a Ready that is False."""
+SPEC_WARNINGS: Final = "SpecWarnings"
+"""The condition on parts of a spec that have no effect or are probably not meant; absent when there are none."""
 _MESSAGE_LIMIT: Final = 1024
+_ADVICE_SHOWN: Final = 5
 
 
 def stored_active(status: Mapping[str, Any]) -> bool | None:
@@ -65,20 +70,33 @@ def decided_status(
     generation: int,
     now: datetime,
     records: Iterable[OverrideRecord] = (),
+    advice: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The status that reports a verdict."""
     flipped = stored_active(status) is not verdict.active
     since = rfc3339(now) if flipped else status.get("lastTransitionTime") or rfc3339(now)
     ready = Condition("Ready", "True", verdict.reason, verdict.message[:_MESSAGE_LIMIT])
+    conditions = [ready]
+    stored = status.get("conditions")
+    if advice:
+        conditions.append(Condition(SPEC_WARNINGS, "True", "CheckSpec", advice_text(advice)))
+    elif find_condition(stored, SPEC_WARNINGS) is not None:
+        stored = [each for each in stored or () if not isinstance(each, Mapping) or each.get("type") != SPEC_WARNINGS]
     return {
         **status,
         "active": verdict.active,
-        "conditions": set_conditions(status.get("conditions"), [ready], generation=generation, now=now),
+        "conditions": set_conditions(stored, conditions, generation=generation, now=now),
         "observedGeneration": generation,
         "lastTransitionTime": since,
         "nextTransitionTime": rfc3339(verdict.until) if verdict.until is not None else None,
         "overrides": write_records(records) or None,
     }
+
+
+def advice_text(advice: Sequence[str]) -> str:
+    """Join pieces of advice for a message."""
+    more = f"; and {len(advice) - _ADVICE_SHOWN} more" if len(advice) > _ADVICE_SHOWN else ""
+    return f"{'; '.join(advice[:_ADVICE_SHOWN])}{more}"[:_MESSAGE_LIMIT]
 
 
 def broken_status(

@@ -9,6 +9,7 @@ from fivespot.api.names import ProviderReason
 from fivespot.providers.calendar_notes import both_times, cause_text, skipped_around
 from fivespot.providers.sdk import Column, Provider, SpecError, Verdict
 from fivespot.schedule import Cause, Evaluation, ScheduleError, Timeline, read_schedule
+from fivespot.schedule.advice import advice_on
 
 from .spec import KIND, PLURAL, TimeBasedSpotScheduleSpec, TimeBasedSpotScheduleStatus
 
@@ -52,6 +53,7 @@ PROVIDER: Final = Provider(
     plural=PLURAL,
     spec=TimeBasedSpotScheduleSpec,
     prepare=prepare,
+    advise=lambda timeline: advice_on(timeline.schedule),
     decide=decide,
     metrics="fivespot_time_based",
     short_names=("tbss",),

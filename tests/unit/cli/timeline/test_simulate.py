@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fivespot.cli.timeline.forecast import DecisionFailed, Forecast, Transition
+from fivespot.cli.timeline.forecast import DecisionFailed, Forecast, Period, Transition
 from fivespot.cli.timeline.schedules import Schedule, find_schedules, select, zone_name
 from fivespot.cli.timeline.simulate import Simulation, prepare
 from fivespot.providers.registry import shipped_provider
@@ -297,3 +297,13 @@ def test_a_null_counts_as_absent_as_on_the_server() -> None:
         "spec": {"timezone": None, "enabled": None, "windows": [{"days": ["mon"], "start": "08:00", "end": "09:00"}]}
     }
     prepare(Schedule("TimeBasedSpotSchedule", "x", "", body), shipped_provider("TimeBasedSpotSchedule"))
+
+
+def test_advice_on_the_spec_is_among_the_notes() -> None:
+    body = timebased(spec={**HOURS, "exceptions": [{"date": "2027-01-05"}], "validUntil": "2026-01-01T00:00:00Z"})
+    found = find_schedules([body])
+    known = shipped_provider("TimeBasedSpotSchedule")
+    simulation = Simulation(found, lambda each: prepare(each, known), MONDAY)
+    notes = simulation.notes(found[0], Period(MONDAY, at(1)))
+    assert [note.reason for note in notes] == ["SpecWarnings"]
+    assert "has no effect: the schedule is not valid on that date" in notes[0].message
