@@ -184,7 +184,7 @@ def _headline(j: Evaluated, settled: Settled, message: str) -> str:
     if s.head.deleting:
         return f"{name} is being deleted: {message}"
     if plan.stalled:
-        return f"{name} is stuck in between {wanted}: {message}"
+        return f"{name} is stuck on the way {wanted}: {message}"
     if isinstance(resolution, Unresolved) and _by_schedule(plan.want):
         held = f"the last verdict is held ({wanted})" if plan.verdict.known else "there has never been a verdict"
         return f"{name} is {_where(s)}, and its schedule gives no verdict; {held}: {resolution.message}"

@@ -179,9 +179,8 @@ def search_needed(s: Snapshot) -> bool:
 def is_our_status(stored: StoredStatus) -> bool:
     """Whether this controller wrote the status, so that children which it does not name do not exist.
 
-    A status with
-    an error proves nothing, because it may have been written before anything could be searched; nor does one of a run
-    without a conclusion.
+    A status with an error proves nothing, because it may have been written before anything could be searched; nor does
+    one of a run without a conclusion.
     """
     ready = find_condition(stored.raw.get("conditions"), ConditionType.READY) or {}
     if ready.get("reason") == Reason.RECONCILE_FAILED:

@@ -97,7 +97,7 @@ def test_a_foreign_name_is_stalled_until_it_is_free(scenario: Scenario, manager:
     status = scenario.wait_phase("Error", "MachineCreationFailed")
     assert way(scenario) == ("False", "Stalled")
     assert "StandInMachine" in status["message"]
-    assert "not ours" in status["message"]
+    assert "not controlled by" in status["message"]
     scenario.api.delete(*INFRASTRUCTURE, scenario.name, scenario.namespace)
     scenario.wait_phase("Active", "MachineCreated")
     assert way(scenario) == ("False", "Reconciling")

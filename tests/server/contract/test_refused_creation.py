@@ -44,7 +44,7 @@ def test_a_name_that_a_foreign_object_has_is_an_error_until_that_is_gone(
     scenario.active(True)
     status = scenario.wait_phase("Error", "MachineCreationFailed")
     assert kind[1] in status["message"], "the object"
-    assert "not ours" in status["message"] or "not controlled by" in status["message"], "the cause"
+    assert "not controlled by" in status["message"], "the cause"
     assert "delete it, or create the ScheduledMachine under another name" in status["message"], "the remedy"
     assert scenario.condition("Stalled")["status"] == "True"
     assert scenario.condition("Reconciling") == {}
