@@ -15,6 +15,7 @@ from fivespot.runtime.objects import rfc3339
 
 if TYPE_CHECKING:
     from fivespot.cli.timeline.forecast import Forecast, Period
+    from fivespot.cli.timeline.schedules import Schedule
 
 __all__ = ["timeline"]
 
@@ -34,8 +35,12 @@ __all__ = ["timeline"]
 @click.option("--zone", metavar="ZONE", help="Time zone to read and show times in; default that of the schedule.")
 @click.option("--name", metavar="[KIND/]NAME", help="The schedule to show, if there are several.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
-@click.option("--png", metavar="FILE", help="Draw the period as a picture, too.")
-@click.option("--ics", metavar="FILE", help="Write the active times as a calendar (iCalendar), too.")
+@click.option(
+    "--png",
+    metavar="FILE",
+    help="Draw the period as a picture, too; - is standard output, in place of the text.",
+)
+@click.option("--ics", metavar="FILE", help="Write the active times as a calendar (iCalendar), too; - as for --png.")
 @click.option(
     "--provider",
     "providers",
@@ -73,6 +78,8 @@ def timeline(
     from fivespot.cli.timeline.text import ASCII, UNICODE, render  # noqa: PLC0415
     from fivespot.runtime import SystemClock  # noqa: PLC0415
 
+    if png == ics == "-":
+        raise ConfigError("--png - and --ics - both write to standard output: name a file for one of them")
     now = SystemClock().now()
     known = ProviderKinds(providers)
     schedules = find_schedules(read_objects(filenames))
@@ -99,8 +106,10 @@ def timeline(
             from fivespot.cli.timeline.ics import export  # noqa: PLC0415
 
             _write("--ics", ics, export(schedule.title, schedule.identity, forecast, period, now))
+        if "-" in (png, ics):
+            continue
         if output == "json":
-            click.echo(_as_json(forecast, period))
+            click.echo(_as_json(schedule, forecast, period))
         else:
             click.echo("\n" if number else "", nl=False)
             marks = UNICODE if shows(sys.stdout, UNICODE.all) else ASCII
@@ -109,15 +118,20 @@ def timeline(
             click.echo(text, nl=False, color=colours())
 
 
-def _as_json(forecast: Forecast, period: Period) -> str:
+def _as_json(schedule: Schedule, forecast: Forecast, period: Period) -> str:
     # With a fraction of a second where there is one: overrides may have it.
     changes = [
         {"at": rfc3339(change.at, fraction=True), "active": change.active} for change in forecast.changes(period.end)
     ]
-    return json.dumps({"initialActive": forecast.initial, "transitions": changes}, indent=2)
+    named = {"kind": schedule.kind, "namespace": schedule.namespace, "name": schedule.name}
+    return json.dumps({**named, "initialActive": forecast.initial, "transitions": changes}, indent=2)
 
 
 def _write(option: str, path: str, content: bytes) -> None:
+    if path == "-":
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+        return
     try:
         Path(path).write_bytes(content)
     except OSError as error:

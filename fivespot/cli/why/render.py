@@ -14,10 +14,12 @@ from fivespot.cli.why.explain import Explanation, Next, Said, ScheduleFacts, Set
 from fivespot.cli.why.remedies import right_to_read
 from fivespot.runtime.objects import rfc3339
 
-__all__ = ["render", "to_json"]
+__all__ = ["WIDEST", "render", "to_json"]
 
 _LABEL: Final = 11
-_WIDTH: Final = 100
+WIDEST: Final = 100
+"""Columns beyond which lines are hard to read."""
+_NARROWEST: Final = 40
 _COLOURS: Final = {Settled.AS_WANTED: "green", Settled.NOT_AS_WANTED: "yellow", Settled.CANNOT_TELL: "red"}
 
 
@@ -74,23 +76,23 @@ def _instant_json(instant: datetime | None) -> str | None:
     return rfc3339(instant) if instant is not None else None
 
 
-def render(e: Explanation) -> str:
+def render(e: Explanation, *, width: int = WIDEST) -> str:
     """Render the text, with styles for a terminal; strip them for other outputs."""
     # One line with the answer.
     lines = [click.style(e.headline, bold=True, fg=_COLOURS[e.settled]), ""]
-    lines += _wrapped("Wanted", _wanted(e))
+    lines += _wrapped(width, "Wanted", _wanted(e))
     for number, rung in enumerate(e.precedence):
         mark = click.style("*", fg="cyan") if rung.decides else " "
         lines.append(f"{_label('Decided by' if not number else '')}{mark} {rung.name}: {rung.state}")
-    lines += _wrapped("Schedule", _schedule(e.schedule, e.at))
-    lines += _list("Due now", e.due)
-    lines += _wrapped("Then" if e.due else "State", _state(e))
-    lines += _list("Next", [_next(entry, e.at) for entry in e.next])
-    lines += _list("Also", [_said(said) for said in e.also])
+    lines += _wrapped(width, "Schedule", _schedule(e.schedule, e.at))
+    lines += _list(width, "Due now", e.due)
+    lines += _wrapped(width, "Then" if e.due else "State", _state(e))
+    lines += _list(width, "Next", [_next(entry, e.at) for entry in e.next])
+    lines += _list(width, "Also", [_said(said) for said in e.also])
     if e.reported is not None:
-        lines += _wrapped("Reported", _reported(e.reported, e.at))
-    lines += _remedies(e)
-    lines += _list("Not read", list(_unread(e)))
+        lines += _wrapped(width, "Reported", _reported(e.reported, e.at))
+    lines += _remedies(width, e)
+    lines += _list(width, "Not read", list(_unread(e)))
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -137,9 +139,9 @@ def _reported(said: Said, at: datetime) -> str:
     return f"the controller last said: {head}" + (f": {said.message}" if said.message else "")
 
 
-def _remedies(e: Explanation) -> Iterator[str]:
+def _remedies(width: int, e: Explanation) -> Iterator[str]:
     for number, remedy in enumerate(e.remedies):
-        yield from _wrapped("To do" if not number else "", remedy.problem)
+        yield from _wrapped(width, "To do" if not number else "", remedy.problem)
         # On a line of its own and not wrapped, so that it can be copied.
         yield f"{_label('')}  {click.style(f'$ {remedy.command}', fg='cyan')}"
 
@@ -167,13 +169,15 @@ def _about(gap: timedelta) -> str:
     return f"{seconds} s"
 
 
-def _list(label: str, items: list[str] | tuple[str, ...]) -> Iterator[str]:
+def _list(width: int, label: str, items: list[str] | tuple[str, ...]) -> Iterator[str]:
     for number, item in enumerate(items):
-        yield from _wrapped(label if not number else "", item)
+        yield from _wrapped(width, label if not number else "", item)
 
 
-def _wrapped(label: str, text: str) -> list[str]:
-    wrapped = textwrap.wrap(text, _WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False) or [""]
+def _wrapped(width: int, label: str, text: str) -> list[str]:
+    wrapped = textwrap.wrap(text, max(width, _NARROWEST) - _LABEL, break_long_words=False, break_on_hyphens=False) or [
+        ""
+    ]
     return [f"{_label(label if not number else '')}{line}" for number, line in enumerate(wrapped)]
 
 

@@ -39,7 +39,10 @@ def hours(tmp_path: Path) -> str:
 def test_json_is_exactly_the_initial_state_and_the_transitions(tmp_path: Path, golden: dict[str, Any]) -> None:
     path = write(tmp_path / "object.json", golden["object"])
     text = shown("-f", str(path), "--from", golden["from"], "--to", golden["to"], "-o", "json")
-    assert json.loads(text) == {"initialActive": golden["initialActive"], "transitions": golden["transitions"]}
+    found = json.loads(text)
+    assert {name: found[name] for name in ("initialActive", "transitions")} == {
+        name: golden[name] for name in ("initialActive", "transitions")
+    }
 
 
 def test_a_fraction_of_a_second_is_kept(tmp_path: Path) -> None:
@@ -110,15 +113,26 @@ def test_several_schedules_and_an_output_for_one_ask_for_a_name(tmp_path: Path, 
     assert "holds 2 schedules" in words
     assert words.endswith("--name: TimeBasedSpotSchedule/hours, ManualSchedule/m")
     chosen = run("-f", path, "-o", "json", "--name", "m", "--from", "2027-01-04", "--to", "+1d")
-    assert json.loads(chosen.output) == {"initialActive": True, "transitions": []}
+    named = {"kind": "ManualSchedule", "namespace": "", "name": "m"}
+    assert json.loads(chosen.output) == {**named, "initialActive": True, "transitions": []}
+
+
+def test_a_picture_or_calendar_goes_to_standard_output_alone(hours: str) -> None:
+    period = ("--from", "2027-01-04", "--to", "+1d")
+    assert run("-f", hours, "--png", "-", *period).stdout_bytes[:4] == b"\x89PNG"
+    calendar = run("-f", hours, "--ics", "-", *period).stdout_bytes
+    assert calendar.startswith(b"BEGIN:VCALENDAR")
+    assert calendar.endswith(b"END:VCALENDAR\r\n")
+    assert "both write to standard output" in mistake(run("-f", hours, "--ics", "-", "--png", "-", *period))
 
 
 def test_a_schedule_comes_from_standard_input_and_its_base_from_another_file(tmp_path: Path, hours: str) -> None:
     follower = json.dumps(manual("m", {"base": {"kind": "TimeBasedSpotSchedule", "name": "hours"}}))
     period = ("--from", "2027-01-04", "--to", "+1d", "-o", "json")
-    text = shown("-f", "-", "-f", hours, "--name", "m", *period, given=follower)
-    assert text == shown("-f", hours, *period)
-    assert len(json.loads(text)["transitions"]) == 2
+    followed = json.loads(shown("-f", "-", "-f", hours, "--name", "m", *period, given=follower))
+    base = json.loads(shown("-f", hours, *period))
+    assert followed == {**base, "kind": "ManualSchedule", "name": "m"}
+    assert len(followed["transitions"]) == 2
 
 
 def test_picture_and_calendar_are_written_beside_the_text(tmp_path: Path, hours: str) -> None:
@@ -159,6 +173,9 @@ def test_a_provider_of_ones_own_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     assert "unknown kind of schedule" in mistake(run("-f", path, *period))
     text = shown("-f", path, "--provider", "even_hours_for_timeline:EVEN", *period)
     assert json.loads(text) == {
+        "kind": "EvenSchedule",
+        "namespace": "",
+        "name": "e",
         "initialActive": False,
         "transitions": [{"at": "2027-01-04T01:00:00Z", "active": True}],
     }

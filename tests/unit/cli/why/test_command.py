@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fivespot.cli.main import cli
+from fivespot.cli.why.command import qualified
 from fivespot.cli.why.explain import explain
 from fivespot.cli.why.judge import Evaluated
 from fivespot.runtime import ConfigError
@@ -59,3 +60,25 @@ def test_what_is_no_name_is_refused_before_anything_is_asked(monkeypatch: pytest
     result = CliRunner().invoke(cli, ["why", name, "--kubeconfig", "/nowhere"])
     assert isinstance(result.exception, ConfigError)
     assert "is no NAMESPACE/NAME" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("written", "namespace", "name"),
+    [
+        ("web-1", None, "web-1"),
+        ("team-a/web-1", None, "team-a/web-1"),
+        ("sm/web-1", None, "web-1"),
+        ("SM/web-1", "team-a", "team-a/web-1"),
+        ("scheduledmachine.5spot.finos.org/web-1", None, "web-1"),
+        ("scheduledmachines/web-1", "sm", "sm/web-1"),
+        ("web-1", "team-a", "team-a/web-1"),
+        ("team-a/web-1", "team-a", "team-a/web-1"),
+    ],
+)
+def test_a_machine_is_named_as_kubectl_names_it(written: str, namespace: str | None, name: str) -> None:
+    assert qualified(written, namespace) == name
+
+
+def test_two_namespaces_are_refused() -> None:
+    with pytest.raises(ConfigError, match="names another namespace than --namespace team-b"):
+        qualified("team-a/web-1", "team-b")

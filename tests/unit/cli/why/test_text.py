@@ -108,6 +108,12 @@ def test_every_line_fits_unless_it_is_the_answer_or_a_command() -> None:
         assert not [line for line in lines if line != line.rstrip()]
 
 
+@pytest.mark.parametrize("width", [60, 80])
+def test_lines_fit_a_narrower_terminal(width: int) -> None:
+    lines = click.unstyle(render(explain(grace()), width=width)).splitlines()
+    assert width - 15 < max(map(len, lines[1:])) <= width
+
+
 def test_json_says_the_same_with_names_that_stay() -> None:
     found = to_json(explain(grace()))
     assert json.loads(json.dumps(found)) == found
