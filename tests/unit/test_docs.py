@@ -33,7 +33,7 @@ PROVIDERS = ROOT / "docs" / "write-a-provider.md"
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _METRIC = re.compile(r"(?:fivespot|controller_runtime|workqueue|rest_client|leader_election)_[a-z_]+")
-_NAMES = "manager|crds|timeline|why|conformance|new-provider|demo|apiserver|version"
+_NAMES = "manager|crds|timeline|why|override|completion|conformance|new-provider|demo|apiserver|version"
 _COMMAND = re.compile(rf"(?:^|`|\s)fivespot ((?:{_NAMES})\b[^`\n|]*|-[^`\n|]*)", re.MULTILINE)
 
 
@@ -261,6 +261,7 @@ def test_a_rule_in_a_table_opens_and_closes_as_stated(kind: str, zone: str, rule
 def test_both_kinds_of_tables_are_found() -> None:
     assert len(list(_evaluated_tables())) >= 13
     assert len(list(_rules())) >= 16
+    assert {kind for kind, *_ in _mistakes()} == set(SCHEDULES.values())
 
 
 # Messages --------------------------------------------------------------------------------------------------------
@@ -269,7 +270,7 @@ def test_both_kinds_of_tables_are_found() -> None:
 def _mistakes() -> Iterator[tuple[str, str, str, str]]:
     for page, kind in SCHEDULES.items():
         for table in tables(page):
-            if table.header == ["You write", "When", "What answers"]:
+            if table.header == ["You write", "When", "Message"]:
                 for written, when, message in table.rows:
                     yield kind, written.strip("`"), when, message.strip("`")
 

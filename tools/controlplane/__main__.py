@@ -36,8 +36,8 @@ def main(arguments: list[str] | None = None) -> int:
         prog="./dev controlplane",
         description="Starts a real Kubernetes control plane on loopback, with the CRDs of fivespot and Cluster API "
         "and stand-in providers, and runs it until Ctrl-C. Nothing is left behind. The first start on a machine "
-        "builds it, which takes about 9 minutes; later ones take about 4 seconds. The environment variables "
-        "FIVESPOT_KUBERNETES_VERSION and FIVESPOT_CLUSTER_API_VERSION choose other releases.",
+        "builds it, which takes 11 to 14 minutes on two cores; later ones take about 4 seconds. The environment "
+        "variables FIVESPOT_KUBERNETES_VERSION and FIVESPOT_CLUSTER_API_VERSION choose other releases.",
     )
     parser.add_argument("command", nargs="?", choices=["run", "build"], default="run", help="default: run")
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="where to write the administrator's kubeconfig")
