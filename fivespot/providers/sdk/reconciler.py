@@ -49,6 +49,7 @@ from .status import (
 from .status_writer import StatusWriter
 from .verdict import EventNote, Verdict
 from .work_budget import WorkBudget
+from .write_trouble import Contest, UnwrittenStatus
 
 __all__ = ["ProviderReconciler"]
 
@@ -123,9 +124,11 @@ class ProviderReconciler(Generic[Spec]):
         self._errors = context.metrics.counter("fivespot_errors_total", "Errors by type.", ("error_type",))
 
     def begin_term(self) -> None:
-        """Forget objects that were deleted while this process was a standby."""
+        """Start to work, perhaps after another process did, whose writes are no contest."""
         for key in [key for key in self._states if self._informer.get(key) is None]:
             self._forget(key)
+        for state in self._states.values():
+            state.contest, state.unwritten = Contest(), UnwrittenStatus()
 
     async def reconcile(self, key: Key) -> Result:
         obj = self._informer.get(key)

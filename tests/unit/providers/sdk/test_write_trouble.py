@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import structlog.testing
 
-from fivespot.providers.sdk import ApiModel, Provider, Verdict
+from fivespot.providers.sdk import ApiModel, Provider, Verdict, build_controller
 from fivespot.runtime.client import Request, Response
 from fivespot.runtime.errors import DeadlineError, TransportError
 from unit.runtime.cache.fakes import TEXT_404, encode, failing
@@ -220,3 +220,20 @@ async def test_a_boundary_is_on_time_while_another_writer_is_at_work(stage: Stag
         async with on_stage(stage, GATE), meddler(stage, nextTransitionTime="2027-01-01T00:00:00Z"):
             await asyncio.sleep(50 * 60 + 0.1)
             assert stage.status(GATES, "noon")["active"] is True
+
+
+@pytest.mark.contract("C13")
+async def test_the_writes_of_another_leader_are_no_contest_in_the_next_term(stage: Stage) -> None:
+    stage.apply(GATES, "noon", opens(hours=-1))
+    with structlog.testing.capture_logs():
+        async with on_stage(stage) as context:
+            controller = build_controller(GATE, context)
+            for _ in range(5):
+                term = asyncio.create_task(controller.run())
+                await asyncio.sleep(5)
+                assert stage.status(GATES, "noon")["active"] is True
+                term.cancel()
+                await asyncio.wait([term])
+                stage.put(GATES, "noon", status={**stage.status(GATES, "noon"), "active": False})
+                await asyncio.sleep(5)
+    assert "AnotherWriter" not in stage.told()
