@@ -22,7 +22,6 @@ from fivespot.runtime import (
     NotFoundError,
     Object,
     Result,
-    find_condition,
     merge_diff,
 )
 from fivespot.runtime.errors import NotLeaderError, ProtocolError
@@ -49,7 +48,7 @@ from .status import (
 from .status_writer import StatusWriter
 from .verdict import EventNote, Verdict
 from .work_budget import WorkBudget
-from .write_trouble import Contest, UnwrittenStatus
+from .write_trouble import Contest, UnwrittenStatus, summary
 
 __all__ = ["ProviderReconciler"]
 
@@ -401,14 +400,14 @@ class ProviderReconciler(Generic[Spec]):
         state.contest.told = True
         self._errors.child(ANOTHER_WRITER).inc()
         message = (
-            f"another writer replaces this status ({_summary(wanted)}) by its own ({_summary(stored)}); it is "
+            f"another writer replaces this status ({summary(wanted)}) by its own ({summary(stored)}); it is "
             "corrected less and less often. Stop the other writer, such as a second manager without leader election: "
             "kubectl get -o yaml --show-managed-fields names it"
         )
         self._writer.record(obj, EventNote(reason=ANOTHER_WRITER, message=message, warning=True))
         _log.warning(
-            "another writer undoes the status", kind=self._provider.kind, object=str(obj.key), ours=_summary(wanted),
-            theirs=_summary(stored), corrected_in=round(held, 3),
+            "another writer undoes the status", kind=self._provider.kind, object=str(obj.key), ours=summary(wanted),
+            theirs=summary(stored), corrected_in=round(held, 3),
         )  # fmt: skip
 
     # Waiting -----------------------------------------------------------------------------------------------------
@@ -484,11 +483,6 @@ def _read(obj: Object) -> tuple[_Body, DecisionFailure | None]:
 
 def _undecodable(why: str) -> DecisionFailure:
     return DecisionFailure(INVALID_SPEC, f"the object cannot be decoded: {why}")
-
-
-def _summary(status: Mapping[str, Any]) -> str:
-    ready = find_condition(status.get("conditions"), "Ready") or {}
-    return f"active {str(status.get('active')).lower()}, Ready {ready.get('status')}, {ready.get('reason')}"
 
 
 def _spec(raw: msgspec.Raw) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from fivespot.runtime import Random, find_condition
 from fivespot.runtime.workqueue import Backoff
 
-__all__ = ["Contest", "UnwrittenStatus"]
+__all__ = ["Contest", "UnwrittenStatus", "summary"]
 
 _FREE_CORRECTIONS: Final = 2
 """Corrections that are made at once, such as that of a status which a person has edited."""
@@ -88,6 +88,12 @@ class UnwrittenStatus:
     def written(self) -> None:
         """Record that the status is as it should be."""
         self._since = self._told = None
+
+
+def summary(status: Mapping[str, Any]) -> str:
+    """Describe the verdict in a status, for messages."""
+    ready = find_condition(status.get("conditions"), "Ready") or {}
+    return f"active {str(status.get('active')).lower()}, Ready {ready.get('status')}, {ready.get('reason')}"
 
 
 def _verdict(status: Mapping[str, Any]) -> tuple[Any, ...]:
