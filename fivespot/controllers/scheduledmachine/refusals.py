@@ -16,7 +16,8 @@ __all__ = ["Refusals", "fingerprint"]
 
 _OUTDATED = ""
 """The fingerprint that equals no other."""
-_DIGITS = re.compile(r"[0-9]+")
+_VARYING = re.compile(r"[A-Za-z-]*[0-9](?:[0-9A-Za-z-]|[.:](?=[0-9]))*")
+"""Counters, times and ids of requests: words with a digit in them."""
 
 
 class Refusals:
@@ -51,13 +52,13 @@ class Refusals:
         """Remember a refusal and when the next try is due.
 
         The wait grows with each refusal of one cause, whatever the message is: it may contain a counter or a request
-        id. A message that differs in digits alone is replaced by the first one.
+        id. A message that differs in such words alone is replaced by the first one.
         """
         before = self._found.get(key)
         attempt, message = 1, refused.message
         if before is not None and before[1] is want and before[0].cause == (refused.cause or refused.message):
             attempt = before[0].attempt + 1
-            if _DIGITS.sub("#", before[0].message) == _DIGITS.sub("#", message):
+            if _VARYING.sub("#", before[0].message) == _VARYING.sub("#", message):
                 message = before[0].message
         jitter = 1 + self._rng.uniform(-self._timings.refusal_jitter, self._timings.refusal_jitter)
         seconds = self._timings.refusal_delay(attempt) * jitter

@@ -69,6 +69,20 @@ def test_the_wait_grows_whatever_the_words_of_one_refusal_are(refusals: Refusals
     assert found[-1].due >= 240
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("denied (request 3fa9c1d2)", "denied (request b7e04a55)"),
+        ("id 0b2f6c1e-7a3d-4f5e-9c1b-2d3e4f5a6b7c: no", "id c1d2e3f4-a5b6-4c7d-8e9f-0a1b2c3d4e5f: no"),
+        ("at 2026-01-05T04:01:01Z: no", "at 2026-01-05T04:06:12.5Z: no"),
+    ],
+)
+def test_ids_of_requests_do_not_change_the_message(refusals: Refusals, first: str, second: str) -> None:
+    for words in (first, second, first):
+        refused = RefusedStep("MachineCreationFailed", words, stalled=True, cause="create")
+        assert refusals.note(KEY, refused, Want.ACTIVE, "same", 0.0).message == first
+
+
 def test_words_that_differ_in_digits_alone_stay_those_of_the_first_refusal(refusals: Refusals) -> None:
     """Status then stays as it is, and costs no write."""
     cause = "ForbiddenError create machines team-a/web-1"
