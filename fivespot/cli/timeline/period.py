@@ -17,11 +17,12 @@ LONGEST: Final = timedelta(days=3660)
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY: Final = 86_400
+_CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
 _RELATIVE = re.compile(r"([+-][0-9]{1,6})([smhdw])", re.ASCII)
 _ELAPSED: Final = {"s": "seconds", "m": "minutes", "h": "hours"}
 _FORMS: Final = (
-    "write an instant such as 2027-03-28T01:00:00Z, a local date or time such as 2027-03-28 or 2027-03-28T02:30, now, "
-    "or a distance such as +7d (s, m, h, d or w)"
+    "write an instant such as 2027-03-28T01:00:00Z, a local date or time such as 2027-03-28 or 2027-03-28T02:30, a "
+    "time of day such as 17:00, now, or a distance such as +7d (s, m, h, d or w)"
 )
 
 
@@ -70,7 +71,9 @@ def _read(option: str, text: str, zone: Zone, now: datetime, base: datetime) -> 
     try:
         if written.lower() == "now":
             return now
-        if (found := _RELATIVE.fullmatch(written)) is not None:
+        if (clock := _CLOCK.fullmatch(written)) is not None:
+            result = _time_of_day(zone, base, int(clock[1]), int(clock[2]), after=option == "--to")
+        elif (found := _RELATIVE.fullmatch(written)) is not None:
             result = _moved(zone, base, int(found[1]), found[2])
         else:
             instant = datetime.fromisoformat(written)
@@ -87,6 +90,13 @@ def _read(option: str, text: str, zone: Zone, now: datetime, base: datetime) -> 
 
 def _out_of_range(option: str, text: str) -> ConfigError:
     return ConfigError(f"{option} {text}: the year must be between 1900 and 9000")
+
+
+def _time_of_day(zone: Zone, base: datetime, hour: int, minute: int, *, after: bool) -> datetime:
+    """Return the instant of a time of day on the date of ``base``; with ``after``, the first one after it."""
+    reading = local(zone, base).replace(hour=hour, minute=minute, second=0, microsecond=0, tzinfo=None)
+    found = _at_reading(zone, reading)
+    return found if found > base or not after else _at_reading(zone, reading + timedelta(days=1))
 
 
 def _moved(zone: Zone, base: datetime, count: int, unit: str) -> datetime:

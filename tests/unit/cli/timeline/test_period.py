@@ -41,6 +41,7 @@ def ends(start: str, text: str) -> datetime:
         # Days keep the time of day over the change of the clock, hours do not.
         ("+2d", datetime(2027, 3, 28, 12, 37, tzinfo=UTC)),
         ("+48h", datetime(2027, 3, 28, 13, 37, tzinfo=UTC)),
+        ("06:30", datetime(2027, 3, 26, 5, 30, tzinfo=UTC)),
         ("-1w", datetime(2027, 3, 19, 13, 37, tzinfo=UTC)),
     ],
 )
@@ -53,6 +54,9 @@ def test_the_end_counts_from_the_start() -> None:
         "whole local days, the short one included"
     )
     assert ends("2027-03-22", "2027-03-23") == datetime(2027, 3, 22, 23, tzinfo=UTC)
+    assert ends("2027-03-22T08:00", "17:00") == datetime(2027, 3, 22, 16, tzinfo=UTC)
+    assert ends("2027-03-22T18:00", "17:00") == datetime(2027, 3, 23, 16, tzinfo=UTC), "the first time after the start"
+    assert ends("2027-03-27T17:00", "17:00") == datetime(2027, 3, 28, 15, tzinfo=UTC), "and a day of 23 hours later"
     assert ends("now", "+30s") == datetime(2027, 3, 26, 13, 37, 30, tzinfo=UTC)
 
 
