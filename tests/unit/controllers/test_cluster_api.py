@@ -1,4 +1,4 @@
-"""Reading a Cluster API Machine at both versions, whole and as projected by the cache."""
+"""Reading a Cluster API Machine at both versions, whole and as projected by the cache, and a Cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from fivespot.controllers.scheduledmachine.children import EXCLUDE_DRAIN, EXCLUDE_VOLUMES
-from fivespot.controllers.scheduledmachine.cluster_api import MACHINE, ChildRef, MachineView, read_machine
+from fivespot.controllers.scheduledmachine.cluster_api import (
+    CLUSTER,
+    MACHINE,
+    ChildRef,
+    Known,
+    MachineView,
+    read_cluster,
+    read_machine,
+)
 from fivespot.runtime import GroupKind, Object
 from fivespot.runtime.errors import ProtocolError
 from fivespot.runtime.objects import decode_head
@@ -226,3 +234,25 @@ def test_the_cache_keeps_only_what_is_read_and_only_the_annotations_that_matter(
 def test_a_machine_of_another_shape_is_told_apart_from_none() -> None:
     with pytest.raises(ProtocolError, match="team-a/web-1"):
         whole(v1beta2(spec={"clusterName": 5}))
+
+
+# Clusters -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.contract("B6.2")
+@pytest.mark.parametrize("cut", [False, True], ids=["whole", "projected"])
+@pytest.mark.parametrize(
+    ("spec", "paused"), [({"paused": True}, True), ({"paused": False}, False), ({"paused": None}, False), (None, False)]
+)
+def test_a_cluster_is_paused_only_if_its_spec_says_so(cut: bool, spec: Any, paused: bool) -> None:
+    body = {"metadata": {"namespace": "team-a", "name": "prod", "uid": "c-1", "resourceVersion": "1"}, "spec": spec}
+    obj = Object.parse(json.dumps(body).encode())
+    found = read_cluster(Object(CLUSTER.project(obj.raw), obj.head) if cut else obj)
+    assert (found.exists, found.paused, found.deleting) == (Known.YES, paused, False)
+
+
+@pytest.mark.contract("B6.1")
+def test_a_cluster_that_is_being_deleted_is_seen_as_such() -> None:
+    metadata = {"namespace": "team-a", "name": "prod", "uid": "c-1", "resourceVersion": "1"}
+    metadata |= {"deletionTimestamp": SINCE}
+    assert read_cluster(Object.parse(json.dumps({"metadata": metadata}).encode())).deleting
