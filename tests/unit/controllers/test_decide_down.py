@@ -14,13 +14,14 @@ from fivespot.controllers.scheduledmachine.children import EXCLUDE_DRAIN, EXCLUD
 from fivespot.controllers.scheduledmachine.cluster_api import ClusterApi, ClusterView, Known
 from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.plan import (
+    CreateChildren,
     DeleteChildren,
     DeleteMachine,
     PatchMachine,
     Question,
     Want,
 )
-from fivespot.controllers.scheduledmachine.snapshot import Child, Slot, Snapshot
+from fivespot.controllers.scheduledmachine.snapshot import Answers, Child, Slot, Snapshot
 from unit.controllers.build import (
     BOOTSTRAP,
     DOWN,
@@ -122,6 +123,16 @@ def test_without_grace_the_machine_goes_in_the_first_run(fraction: int) -> None:
     plan, stored = judged(replace(s, now=NOW + timedelta(microseconds=fraction)))
     assert steps(plan, DeleteMachine)
     assert "nextCleanup" not in stored
+
+
+@pytest.mark.contract("B1.21", "B7.1")
+def test_a_machine_that_went_while_it_was_not_wanted_is_no_loss_when_it_is_wanted_again() -> None:
+    # Deleted by a person, before this controller requested anything itself.
+    _, stored = judged(down(machine=machine(deleting=True)))
+    assert stored["shutdownRequestedTime"] == at()
+    plan = decide(snapshot(UP, stored=stored_status(stored), answers=Answers(gone=frozenset({"m-1"}))))
+    assert steps(plan, CreateChildren)
+    assert (plan.replaced.count, plan.events) == (0, ())
 
 
 # Drain and delete -----------------------------------------------------------------------------------------------

@@ -506,6 +506,19 @@ async def test_a_source_that_fails_is_told_and_asked_less_and_less_often(
             assert stage.status(GAUGES, "load")["lastTransitionTime"] == "2026-12-01T12:00:00Z", "no flip came of it"
 
 
+async def test_an_edited_spec_is_decided_again_soon_however_long_the_one_before_has_failed(stage: Stage) -> None:
+    world = World()
+    with structlog.testing.capture_logs():
+        async with on_stage(stage, world.provider(poll=1.0)):
+            world.error = RuntimeError("boom")
+            stage.apply(GAUGES, "load", {})
+            await asyncio.sleep(1800)
+            failing = len(world.asked)
+            stage.apply(GAUGES, "load", {"source": "here"})
+            await asyncio.sleep(10)
+            assert len(world.asked) - failing >= 3, "the back-off begins anew"
+
+
 async def test_slow_answers_to_many_do_not_keep_the_others_waiting(stage: Stage) -> None:
     world = World()
     async with on_stage(stage, world.provider(timeout=30.0)):

@@ -166,6 +166,24 @@ async def test_a_renewal_that_hangs_ends_the_work_by_the_deadline(stage: Stage, 
     await deaf_ones_have_ended()
 
 
+@pytest.mark.looptime
+async def test_work_ends_at_the_instant_of_the_deadline_and_not_a_heartbeat_later(stage: Stage) -> None:
+    renewed: list[float] = []
+
+    async def later(when: str) -> None:
+        now = asyncio.get_running_loop().time()
+        if "replace" in when and now >= 20:
+            await hang_deaf(when)
+        renewed.append(now)
+
+    task = stage.start(stage.process("a", fault=later, timings=ElectionTimings(retry_period=2.1)), "a")
+    async with stopping(task):
+        await asyncio.sleep(40)
+        (ended,) = stage.at("a", "ends")
+        assert ended == pytest.approx(renewed[-1] + 10, abs=0.01)
+    await deaf_ones_have_ended()
+
+
 async def refuse_connections(when: str) -> None:
     raise ConnectError("refused")
 
