@@ -75,7 +75,10 @@ class _ProviderController(Controller):
         while True:
             await asyncio.sleep(CLOCK_INTERVAL)
             now = self._offset()
-            if offset is None or now is None:
+            if now is None:
+                # The next check compares, so that no change of the clock is missed.
+                continue
+            if offset is None:
                 offset = now
             elif abs(now - offset) >= CLOCK_STEP:
                 _log.warning("the wall clock was set", controller=self.name, seconds=round(now - offset, 3))

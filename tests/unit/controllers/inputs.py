@@ -1,4 +1,4 @@
-"""What the caches hold, for tests to vary: everything installed and read, and nothing created."""
+"""The inputs of evaluations as caches hold them: everything installed and read, and nothing created."""
 
 from __future__ import annotations
 

@@ -268,6 +268,30 @@ async def test_a_clock_that_is_set_is_noticed_for_all_objects(stage: Stage) -> N
     ]
 
 
+async def test_a_clock_that_is_set_is_noticed_though_a_check_of_it_was_interrupted(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.apply(BELLS, "bell", rings(hours=3))
+    pause, reads = 0.0, 0
+    monotonic = stage.clock.monotonic
+
+    def interrupted() -> float:
+        nonlocal reads
+        reads += 1
+        return monotonic() + pause * reads
+
+    with structlog.testing.capture_logs() as logs:
+        async with on_stage(stage, BELL):
+            await asyncio.sleep(20)
+            monkeypatch.setattr(stage.clock, "monotonic", interrupted)
+            pause, stage.clock.step = 0.1, timedelta(hours=4)
+            await asyncio.sleep(15)
+            monkeypatch.undo()
+            await asyncio.sleep(16)
+            assert stage.status(BELLS, "bell")["active"] is True
+    assert [record["event"] for record in logs].count("the wall clock was set") == 1
+
+
 async def test_a_steady_provider_wakes_up_seldom_and_writes_nothing(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -514,7 +538,7 @@ async def test_an_edited_spec_is_decided_again_soon_however_long_the_one_before_
             stage.apply(GAUGES, "load", {})
             await asyncio.sleep(1800)
             failing = len(world.asked)
-            stage.apply(GAUGES, "load", {"source": "here"})
+            stage.apply(GAUGES, "load", {"source": "world"})
             await asyncio.sleep(10)
             assert len(world.asked) - failing >= 3, "the back-off begins anew"
 
