@@ -31,6 +31,7 @@ from real_only import LONG, REAL_ONLY, REAL_TIME
 from support import make_namespace
 from support.contract_page import ContractMarks
 from support.embedded import RealOnly, ServedControlPlane
+from support.folder_scheduling import FolderScheduling
 from support.log_folder import begin_run, log_folder, worker_name
 from support.random_order import RandomOrder
 
@@ -64,6 +65,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(marks, "contract-marks")
     if (seed := config.getoption("--order-seed")) is not None:
         config.pluginmanager.register(RandomOrder(seed), "random-order")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FolderScheduling | None:
+    """Keep folders together that share a control plane."""
+    return FolderScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

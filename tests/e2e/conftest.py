@@ -1,8 +1,8 @@
 """Fixtures of the tests with the real Cluster API.
 
-``environment`` is shared by the tests of a worker: a control plane with Cluster API's core manager, the simulated
-providers and `fivespot manager` under the shipped rights. A test takes a namespace of its own from ``scenario`` or
-``environment.namespace``.
+``environment`` is shared by all of them, which one worker runs: a control plane with Cluster API's core manager, the
+simulated providers and `fivespot manager` under the shipped rights. A test takes a namespace of its own from
+``scenario`` or ``environment.namespace``.
 
 Cluster API takes its time (it retries a drain every 20 seconds), so tests marked ``together`` run concurrently, in
 threads: all of one module begin when the first of them is due. Such a test takes ``environment`` and its parameters,
@@ -75,15 +75,15 @@ def _arguments(item: pytest.Function, environment: object) -> dict[str, Any]:
     return {**parameters, "environment": environment}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def environment(request: pytest.FixtureRequest) -> Iterator[Environment]:
-    """The environment that the tests of this worker share."""
+    """The environment that the tests of this folder share."""
     worker = worker_name()
     with Environment() as shared:
         yield shared
         if request.session.testsfailed:
             shared.keep_logs(log_folder() / f"e2e-{worker}")
-        assert shared.forbidden() == [], "the shipped rights were enough for the whole run"
+        assert shared.forbidden() == [], "the shipped rights are enough for everything here"
 
 
 @pytest.fixture

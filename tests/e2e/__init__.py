@@ -1,0 +1,1 @@
+"""Tests with the real Cluster API."""
