@@ -60,7 +60,7 @@ SLIM = Projection.fields("slim", Slim, annotations=frozenset())
 
 
 class Routed(msgspec.Struct, gc=False):
-    """An event of which only the type is looked at."""
+    """A watch event of which only the type is decoded."""
 
     type: str
     object: msgspec.Raw

@@ -109,7 +109,7 @@ class Server:
         return collection, f"{parts[at + 1]}/{parts[at + 3]}" if len(parts) > at + 3 else ""
 
     def put(self, collection: str, key: str, body: Json, happened: str) -> Response:
-        """Store an object, or not any more, and tell the watches."""
+        """Store or remove an object, and send the change to the watches."""
         self.version += 1
         body["metadata"]["resourceVersion"] = str(self.version)
         if happened != "DELETED":
@@ -169,7 +169,7 @@ class Bench:
             clock=clock,
             rng=rng,
             metrics=metrics,
-            # Every round tells its events, so that all rounds are alike.
+            # Every round writes its events, so that all rounds do the same.
             limits=EventLimits(burst=10_000),
         )
         context = ManagerContext(

@@ -107,7 +107,7 @@ INDEX: dict[str, Row] = {
     "P-W 16": Row(
         "kube-rs#1576 / #1577",
         (
-            "tests/simulation/test_field_faults.py::test_a_machine_that_went_while_nobody_looked_is_not_waited_for",
+            "tests/simulation/test_field_faults.py::test_a_machine_deleted_during_downtime_is_not_waited_for",
             "tests/unit/runtime/client/test_client.py::test_deleting_a_missing_object_succeeds_and_an_unserved_resource_is_an_error",
         ),
     ),
@@ -120,9 +120,7 @@ INDEX: dict[str, Row] = {
     ),
     "P-W 18": Row(
         "tomplus/kubernetes_asyncio#136, #134, #320/#321",
-        (
-            "tests/simulation/test_field_faults.py::test_watches_of_every_form_go_on_from_where_they_were_and_tell_nothing_twice",
-        ),
+        ("tests/simulation/test_field_faults.py::test_watches_of_every_projection_resume_and_deliver_no_change_twice",),
     ),
     "P-W 19": Row(
         "tomplus/kubernetes_asyncio#325",
@@ -179,7 +177,7 @@ INDEX: dict[str, Row] = {
     "P-W 29": Row(
         "nolar/kopf#1088 (PR#1225)",
         (
-            "tests/simulation/test_field_faults.py::test_a_manager_of_one_namespace_works_on_until_the_namespace_is_gone",
+            "tests/simulation/test_field_faults.py::test_a_manager_of_one_namespace_works_until_the_namespace_is_deleted",
             "tests/server/contract/test_deletion.py::test_a_namespace_with_ten_live_machines_goes_by_itself",
         ),
     ),
@@ -315,7 +313,7 @@ INDEX: dict[str, Row] = {
     "P-Q 56": Row(
         "nolar/kopf#1212 (PR#1213)",
         (
-            "tests/simulation/test_field_faults.py::test_a_thousand_events_told_while_stopping_hold_nobody_up",
+            "tests/simulation/test_field_faults.py::test_a_thousand_events_recorded_while_stopping_do_not_delay_the_stop",
             "tests/unit/runtime/telemetry/test_events.py::test_recording_works_while_nothing_writes_and_memory_stays_bounded",
             "tests/unit/runtime/telemetry/test_events.py::test_flushing_waits_for_what_the_server_has_not_heard_of_and_not_longer",
         ),

@@ -26,11 +26,11 @@ from support.log_folder import log_folder, worker_name
 
 _RUNS = pytest.StashKey[dict[str, "Future[None]"]]()
 _SECONDS = 300.0
-"""For a test and the start of its environment. The first of those that run together waits for all of them to get on."""
+"""Time limit for a test and the start of its environment. The first of tests that run together includes all of them."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All of these need the server."""
+    """Mark every test as one that needs the server."""
     for item in items:
         if isinstance(item, pytest.Function) and {"environment", "own_environment"} & set(item.fixturenames):
             item.add_marker("server")
@@ -88,7 +88,7 @@ def environment(request: pytest.FixtureRequest) -> Iterator[Environment]:
 
 @pytest.fixture
 def own_environment(request: pytest.FixtureRequest) -> Iterator[Callable[..., Environment]]:
-    """Start an environment for one test (10 s) that breaks what others share. Takes the arguments of Environment."""
+    """Start an environment (10 s) for a test that breaks what others share. Takes the arguments of Environment."""
     with ExitStack() as stack:
         started: list[Environment] = []
 

@@ -1,4 +1,4 @@
-"""B6.3: the real `clusterctl move` takes ScheduledMachines along: nothing is made twice, nothing is deleted."""
+"""B6.3: the real `clusterctl move` moves ScheduledMachines; nothing is created twice or deleted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def written(environment: Environment, mark: Any, namespace: str) -> list[str]:
 
 @pytest.mark.contract("B6.3")
 @pytest.mark.timeout(300)
-def test_a_moved_cluster_keeps_its_machines_and_the_schedule_goes_on_deciding(
+def test_a_moved_cluster_keeps_its_machines_and_follows_their_schedules(
     environment: Environment, own_environment: Callable[..., Environment], tmp_path: Path
 ) -> None:
     # By default Cluster API reconciles an object once a second, which the other tests do without.
@@ -73,7 +73,7 @@ def test_a_moved_cluster_keeps_its_machines_and_the_schedule_goes_on_deciding(
     assert owner["uid"] == moved.get()["metadata"]["uid"]
     assert moved.wait_phase("Active", "MachineReady")["inSchedule"] is True
     assert "replacements" not in moved.status
-    # Both managers look at what they were given once more.
+    # Both managers evaluate the moved objects again.
     for found in (environment, target):
         found.manager.restart()
     moved.wait_ready()
@@ -85,11 +85,11 @@ def test_a_moved_cluster_keeps_its_machines_and_the_schedule_goes_on_deciding(
     assert environment.api.find("v1", "Node", before["status"]["nodeRef"]["name"]) is None, "of the workload cluster"
     assert target.api.get(*MACHINE, "web", namespace)["metadata"]["finalizers"]
 
-    # The gates of the target are those that users run, so this is the place to see a whole life under them.
+    # The target has the feature gates that users have, so a whole lifecycle runs here.
     scenario = LiveScenario(target, target.namespace("default-gates"))
     machine = scenario.run()
     scenario.active(False)
-    # A verdict that is taken back within milliseconds may not be seen, and then nothing is replaced.
+    # A verdict that changes back within milliseconds may not be seen, and then nothing is replaced.
     scenario.until(lambda: scenario.begun(machine), what="the Machine goes")
     scenario.active(True)
     scenario.wait_ready(60, after=machine)

@@ -1,4 +1,4 @@
-"""B3 and B6.1 with all the real controllers: whatever is deleted, it ends by itself, under the admission policy."""
+"""B3 and B6.1 with all the real controllers and the admission policy: every deletion completes without help."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FINALIZER = "5spot.finos.org/scheduledmachine"
 
 
 def wait_all_gone(scenario: LiveScenario, timeout: float = 30.0) -> None:
-    """The ScheduledMachine is gone, and at that moment nothing of it is left."""
+    """Wait until the ScheduledMachine is gone, and check that none of its objects is left at that moment."""
     scenario.until(lambda: scenario.find() is None, timeout, what="the ScheduledMachine is gone")
     assert scenario.present() == [], "the finalizer came off last"
 
@@ -27,7 +27,9 @@ def pause(scenario: LiveScenario, value: str | None) -> None:
 
 
 @pytest.mark.contract("B3.2")
-def test_deleted_in_the_background_it_is_drained_and_goes_last(environment: Environment) -> None:
+def test_background_deletion_drains_the_machine_and_removes_the_scheduled_machine_last(
+    environment: Environment,
+) -> None:
     scenario = LiveScenario(environment, environment.namespace("background"))
     scenario.run(gracefulShutdownTimeout="1h", nodeDrainTimeout="10m")
     scenario.pod()
@@ -39,8 +41,8 @@ def test_deleted_in_the_background_it_is_drained_and_goes_last(environment: Envi
 
 
 @pytest.mark.contract("B3.7")
-def test_deleted_in_the_foreground_it_ends_too(environment: Environment) -> None:
-    """The manager and the collector both delete the Machine; who is first decides whether the children go at once."""
+def test_foreground_deletion_completes(environment: Environment) -> None:
+    """Manager and garbage collector both delete the Machine; if the collector is first, the children go at once."""
     scenario = LiveScenario(environment, environment.namespace("foreground"))
     scenario.run(nodeDrainTimeout="1h")
     scenario.pod()
@@ -49,12 +51,12 @@ def test_deleted_in_the_foreground_it_ends_too(environment: Environment) -> None
 
 
 @pytest.mark.contract("B3.7")
-def test_deleted_by_the_collector_in_the_foreground_the_drain_is_cut_short(environment: Environment) -> None:
+def test_foreground_deletion_by_the_garbage_collector_cuts_the_drain_short(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("collected"))
     scenario.run(nodeDrainTimeout="1h")
     scenario.pod()
     scenario.budget()
-    # The collector is first when the manager is held back.
+    # The collector is first while the manager is delayed.
     pause(scenario, "")
     scenario.wait_condition("Paused", "True")
     scenario.delete(propagation="Foreground")
@@ -72,7 +74,7 @@ def test_deleted_by_the_collector_in_the_foreground_the_drain_is_cut_short(envir
 
 
 @pytest.mark.contract("B3.2")
-def test_deleted_with_orphans_wanted_it_leaves_its_machine_alone(environment: Environment) -> None:
+def test_orphan_deletion_keeps_the_machine(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("orphan"))
     machine = scenario.run()
     scenario.delete(propagation="Orphan")
@@ -90,7 +92,7 @@ def test_deleted_with_orphans_wanted_it_leaves_its_machine_alone(environment: En
 
 
 @pytest.mark.contract("B3.6")
-def test_a_namespace_with_a_live_machine_ends(environment: Environment) -> None:
+def test_deletion_of_a_namespace_with_a_machine_completes(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("ends"))
     scenario.run()
     node = scenario.node_name
@@ -103,7 +105,7 @@ def test_a_namespace_with_a_live_machine_ends(environment: Environment) -> None:
 
 
 @pytest.mark.contract("B6.1")
-def test_a_cluster_that_is_deleted_takes_its_machines_along_and_ends(environment: Environment) -> None:
+def test_deletion_of_a_cluster_removes_its_machines_and_completes(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("cluster"))
     scenario.run(gracefulShutdownTimeout="1h", nodeDrainTimeout="1h")
     environment.api.delete(*environment.clusters, "prod", scenario.namespace)
@@ -113,7 +115,7 @@ def test_a_cluster_that_is_deleted_takes_its_machines_along_and_ends(environment
         TICKS,
         what="the Cluster is gone",
     )
-    # The schedule still says so, and there is nothing to make it in.
+    # The schedule is still active, and there is no Cluster to create the machine in.
     status = scenario.wait_phase("Pending", "ClusterNotFound")
     assert status["inSchedule"] is True
     assert scenario.get()["metadata"]["finalizers"] == [FINALIZER]
@@ -124,7 +126,7 @@ def test_a_cluster_that_is_deleted_takes_its_machines_along_and_ends(environment
 
 
 @pytest.mark.contract("B6.1")
-def test_a_machine_of_a_cluster_that_comes_later_is_made_when_it_comes(environment: Environment) -> None:
+def test_a_machine_is_created_when_its_missing_cluster_is_created(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("later", cluster=None))
     scenario.create()
     scenario.wait_phase("Pending", "ClusterNotFound")

@@ -35,7 +35,7 @@ def cordoned(scenario: LiveScenario, node: str) -> bool:
 
 
 @pytest.mark.contract("B2.5")
-def test_a_budget_holds_the_drain_until_the_timeout_and_then_the_machine_goes(environment: Environment) -> None:
+def test_a_disruption_budget_holds_the_drain_until_the_timeout(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("budget"))
     scenario.run(nodeDrainTimeout="15s")
     scenario.pod()
@@ -43,7 +43,7 @@ def test_a_budget_holds_the_drain_until_the_timeout_and_then_the_machine_goes(en
     node = scenario.node_name
     scenario.active(False)
     scenario.wait_deleting("DrainingNode")
-    # The message says who blocks.
+    # The message names the Pod and the budget.
     scenario.wait_message(f"Pod {scenario.namespace}/{POD}.*disruption budget {POD}")
     assert scenario.status["phase"] == "ShuttingDown"
     assert cordoned(scenario, node)
@@ -56,7 +56,7 @@ def test_a_budget_holds_the_drain_until_the_timeout_and_then_the_machine_goes(en
 
 
 @pytest.mark.contract("B2.5")
-def test_a_drain_goes_on_once_the_budget_allows_it(environment: Environment) -> None:
+def test_a_drain_continues_once_the_budget_allows_it(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("allowed"))
     scenario.run(nodeDrainTimeout="10m")
     scenario.pod()
@@ -91,7 +91,7 @@ def test_a_pod_that_does_not_end_is_named(environment: Environment) -> None:
 
 
 @pytest.mark.contract("B2.5")
-def test_a_timeout_of_nothing_does_not_drain_also_with_an_attached_volume(environment: Environment) -> None:
+def test_a_drain_timeout_of_zero_skips_the_drain_and_the_wait_for_volumes(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("undrained"))
     scenario.run(nodeDrainTimeout="0s")
     scenario.pod()
@@ -109,7 +109,7 @@ def test_a_timeout_of_nothing_does_not_drain_also_with_an_attached_volume(enviro
 
 @pytest.mark.contract("B2.5")
 def test_an_attached_volume_is_waited_for_until_the_timeout(environment: Environment) -> None:
-    """The contrast to the case above: without it, that one would prove nothing."""
+    """The counterpart of the test of `0s`, which would otherwise pass without any wait for volumes."""
     scenario = LiveScenario(environment, environment.namespace("volume"))
     scenario.run(nodeDrainTimeout="15s")
     attach_volume(scenario)

@@ -1,4 +1,4 @@
-"""The environment that the other tests here stand on: what runs in it is real, and keeps to this machine."""
+"""The environment of the other tests in this directory: its processes are the real ones and listen on loopback only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_cluster_apis_own_manager_listens_on_loopback_only(environment: Environm
     assert set(listening([environment.plane.pids["cluster-api-core"]])) == {LOOPBACK}
 
 
-def test_its_webhooks_judge_what_is_written(environment: Environment) -> None:
+def test_cluster_apis_webhooks_validate_writes(environment: Environment) -> None:
     namespace = environment.namespace("judged", cluster=None)
     body = {
         "apiVersion": environment.machines[0],
@@ -34,7 +34,7 @@ def test_its_webhooks_judge_what_is_written(environment: Environment) -> None:
     assert "admission webhook" in str(refused.value) or "spec.bootstrap" in str(refused.value)
 
 
-def test_its_conversion_serves_both_versions_of_one_machine(environment: Environment) -> None:
+def test_cluster_apis_conversion_webhook_serves_both_versions_of_a_machine(environment: Environment) -> None:
     if environment.core_version == "v1beta1":
         pytest.skip("this release of Cluster API serves one version only")
     scenario = LiveScenario(environment, environment.namespace("converted"))

@@ -1,4 +1,4 @@
-"""B1.8 and B7.1 with Cluster API's own MachineHealthCheck: what it marks for its owner is replaced, under the brake."""
+"""B1.8 and B7.1 with Cluster API's own MachineHealthCheck: a marked Machine is replaced after the delay."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BRAKE_SECONDS = 10.0
 
 
 def check_health(environment: Environment, scenario: LiveScenario) -> None:
-    """A MachineHealthCheck that takes a Node which is not ready for a second for a broken one."""
+    """Create a MachineHealthCheck that treats a Node as unhealthy when it is not ready for a second."""
     condition: dict[str, Any] = {"type": "Ready", "status": "False"}
     selector = {"matchLabels": {"5spot.finos.org/scheduled-machine": scenario.name}}
     if environment.core_version == "v1beta2":
@@ -39,7 +39,7 @@ def wait_replacing(scenario: LiveScenario) -> None:
 
 
 @pytest.mark.contract("B1.8")
-def test_an_unhealthy_machine_is_replaced_under_the_brake(environment: Environment) -> None:
+def test_an_unhealthy_machine_is_replaced_after_the_delay(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("unhealthy"))
     first = scenario.run()
     check_health(environment, scenario)
@@ -61,7 +61,7 @@ def test_an_unhealthy_machine_is_replaced_under_the_brake(environment: Environme
 
 
 @pytest.mark.contract("B1.8")
-def test_a_machine_that_is_not_to_be_remediated_is_left(environment: Environment) -> None:
+def test_a_machine_with_the_skip_remediation_annotation_is_kept(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("skipped"))
     machine = scenario.run()
     scenario.annotate_machine(**{"cluster.x-k8s.io/skip-remediation": ""})
@@ -81,7 +81,7 @@ def test_a_machine_that_is_not_to_be_remediated_is_left(environment: Environment
 
 
 @pytest.mark.contract("B1.6")
-def test_a_machine_that_other_hands_deleted_is_replaced(environment: Environment) -> None:
+def test_a_machine_that_someone_else_deleted_is_replaced(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("lost"))
     first = scenario.run()
     scenario.api.delete(*scenario.machines, scenario.name, scenario.namespace)

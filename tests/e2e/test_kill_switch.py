@@ -1,4 +1,4 @@
-"""B2.6: the kill switch takes no time: no drain, no wait for volumes, also amid a drain; hooks are respected."""
+"""B2.6: the kill switch skips the drain and the wait for volumes, also a drain in progress; hooks are respected."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOOKS = "machine.cluster.x-k8s.io/backup"
 
 
 def busy(environment: Environment, name: str, **spec: object) -> LiveScenario:
-    """A machine with a Pod that nobody may evict."""
+    """A machine with a Pod whose disruption budget forbids eviction."""
     scenario = LiveScenario(environment, environment.namespace(name))
     scenario.run(nodeDrainTimeout="1h", **spec)
     scenario.pod()
@@ -28,7 +28,7 @@ def busy(environment: Environment, name: str, **spec: object) -> LiveScenario:
 
 
 @pytest.mark.contract("B1.14", "B2.6")
-def test_killed_it_goes_without_drain_and_without_grace(environment: Environment) -> None:
+def test_the_kill_switch_deletes_without_drain_or_grace(environment: Environment) -> None:
     scenario = busy(environment, "killed", gracefulShutdownTimeout="1h")
     volume = "kubernetes.io/csi/example.com^data"
     scenario.api.patch_status(
@@ -46,7 +46,7 @@ def test_killed_it_goes_without_drain_and_without_grace(environment: Environment
 
 
 @pytest.mark.contract("B2.6")
-def test_killed_in_the_middle_of_a_drain_it_waits_no_longer(environment: Environment) -> None:
+def test_the_kill_switch_stops_a_drain_in_progress(environment: Environment) -> None:
     scenario = busy(environment, "midway")
     scenario.active(False)
     scenario.wait_deleting("DrainingNode")

@@ -1,4 +1,4 @@
-"""A machine's life with the real Cluster API: made, adopted, running, ready, and gone in the right order."""
+"""The lifecycle of a machine with the real Cluster API: created, adopted, running, ready, deleted in order."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_wanted_machine_is_adopted_runs_and_is_mirrored(environment: Environme
 
 
 @pytest.mark.contract("B4.2")
-def test_running_means_that_a_node_registered_and_ready_that_it_takes_work(environment: Environment) -> None:
+def test_running_needs_a_registered_node_and_ready_a_ready_one(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("ready"))
     scenario.create(script={"node": {"ready": False}})
     scenario.until(lambda: scenario.status.get("nodeRef"), what="a node registered")
@@ -67,7 +67,7 @@ def test_running_means_that_a_node_registered_and_ready_that_it_takes_work(envir
 
 
 @pytest.mark.contract("B4.1")
-def test_what_a_provider_says_of_its_failure_is_in_the_message(environment: Environment) -> None:
+def test_the_message_includes_the_failure_that_the_provider_reports(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("fails"))
     scenario.create(script={"create": "Fail", "failure": "the region has no more of them"})
     scenario.wait_message("the region has no more of them")
@@ -79,7 +79,7 @@ def test_what_a_provider_says_of_its_failure_is_in_the_message(environment: Envi
 
 @pytest.mark.contract("B1.10", "B2.1")
 def test_cluster_api_deletes_the_others_after_the_machine(environment: Environment) -> None:
-    """B5.2 as well: one deletion is all that the manager asks for."""
+    """B5.2 as well: the manager requests one deletion."""
     scenario = LiveScenario(environment, environment.namespace("order"))
     scenario.run()
     mark = environment.plane.audit_log.mark()
@@ -106,7 +106,7 @@ def test_cluster_api_deletes_the_others_after_the_machine(environment: Environme
 
 
 @pytest.mark.contract("B1.10")
-def test_an_infrastructure_that_takes_its_time_keeps_everything_until_it_is_gone(environment: Environment) -> None:
+def test_slow_infrastructure_keeps_the_other_objects_until_it_is_deleted(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("slow"))
     scenario.run(script={"delete": "Never", "node": {"remove": False}})
     node = scenario.node_name

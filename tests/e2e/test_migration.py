@@ -1,4 +1,4 @@
-"""A cluster as the existing 5-Spot leaves it: first only looked at, then taken over, without touching what should stay.
+"""A cluster with the state that 5-Spot leaves: a dry run, then the take-over, which keeps wanted machines unchanged.
 
 Its ScheduledMachines were written for it, its Machines are adopted and run, its status is as it writes it: without a
 reference in `spotSchedule`, with an Error that never ended and a Terminated whose switch was cleared long ago. Its
@@ -89,7 +89,7 @@ def uids(scenario: LiveScenario) -> list[str]:
     return [child["metadata"]["uid"] for child in found if child and "deletionTimestamp" not in child["metadata"]]
 
 
-def test_a_dry_run_lists_what_would_happen_and_the_take_over_touches_no_machine_that_should_stay(
+def test_a_dry_run_lists_the_steps_and_the_take_over_keeps_wanted_machines(
     environment: Environment,
 ) -> None:
     namespace = environment.namespace("takeover")
@@ -115,7 +115,7 @@ def test_a_dry_run_lists_what_would_happen_and_the_take_over_touches_no_machine_
             "up": [],
             "sticky": [],
             "kata": [],
-            # It says nothing about draining, which is made up for before it goes.
+            # The Machine has no drain timeout, which is set before it is deleted.
             "over": ["PatchMachine", "DeleteMachine"],
             "wanted": ["CreateChildren"],
             "cleared": [],
@@ -151,7 +151,7 @@ def test_a_dry_run_lists_what_would_happen_and_the_take_over_touches_no_machine_
 
 
 def planned(manager: ManagerProcess, namespace: str) -> dict[str, list[str]]:
-    """The steps that a dry run would take, by object, once nothing is waited for any more."""
+    """Return the steps that a dry run plans, by object, once it waits for nothing."""
 
     def check() -> dict[str, list[str]]:
         plans = {

@@ -14,7 +14,7 @@ KEY = "example.com/spot"
 
 
 @pytest.mark.contract("B2.7")
-def test_without_the_feature_gate_nothing_is_made(environment: Environment) -> None:
+def test_without_the_feature_gate_nothing_is_created(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("gate-off"))
     mark = environment.plane.audit_log.mark()
     scenario.create(nodeTaints=[taint(KEY, value="true")])

@@ -19,7 +19,7 @@ TAINT = "example.com/spot"
 
 @pytest.mark.contract("B2.7", "B3.4", "B6.4")
 @pytest.mark.timeout(300)
-def test_taints_reach_the_node_and_cluster_api_may_go_down_come_back_and_be_uninstalled(
+def test_taints_reach_the_node_and_outages_of_cluster_api_are_survived(
     own_environment: Callable[..., Environment],
 ) -> None:
     environment = own_environment(feature_gates={**FAST_GATES, "MachineTaintPropagation": True})

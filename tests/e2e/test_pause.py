@@ -1,4 +1,4 @@
-"""B6.2 with the real Cluster API: a pause holds both of us back."""
+"""B6.2 with the real Cluster API: a pause stops fivespot and Cluster API."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def pause_machine(environment: Environment, scenario: LiveScenario, *, paused: b
 @pytest.mark.parametrize(
     "pause", [pause_cluster, pause_object, pause_machine], ids=["cluster", "scheduledmachine", "machine"]
 )
-def test_paused_the_machine_stays_and_resumed_it_goes(environment: Environment, pause: object) -> None:
+def test_a_paused_machine_is_kept_and_deleted_once_unpaused(environment: Environment, pause: object) -> None:
     assert callable(pause)
     scenario = LiveScenario(environment, environment.namespace("paused"))
     machine = scenario.run()
@@ -69,7 +69,9 @@ def test_paused_the_machine_stays_and_resumed_it_goes(environment: Environment, 
 
 
 @pytest.mark.contract("B6.2")
-def test_a_kill_under_pause_is_asked_for_and_cluster_api_carries_it_out_once_resumed(environment: Environment) -> None:
+def test_a_kill_during_a_pause_is_requested_and_completes_once_cluster_api_is_unpaused(
+    environment: Environment,
+) -> None:
     scenario = LiveScenario(environment, environment.namespace("killed"))
     scenario.run()
     pause_cluster(environment, scenario, paused=True)

@@ -1,4 +1,4 @@
-"""B1 again, where Cluster API has a part in it: replaced, lost, kept in grace, disabled, made of another kind."""
+"""B1 where Cluster API takes part: replacement, loss, grace, disabling, a change of kind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BRAKE = 60.0
 
 
 @pytest.mark.contract("B1.3", "B7.1")
-def test_a_machine_that_somebody_deletes_is_drained_and_replaced_after_a_wait(environment: Environment) -> None:
+def test_a_machine_that_someone_deletes_is_drained_and_replaced_after_a_delay(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("deleted"))
     before = scenario.run(script={"delete": "Never"})
     node = scenario.node_name
@@ -35,8 +35,8 @@ def test_a_machine_that_somebody_deletes_is_drained_and_replaced_after_a_wait(en
 
 
 @pytest.mark.contract("B1.6", "B7.1")
-def test_a_machine_that_vanished_is_told_and_replaced_once_what_it_owned_is_gone(environment: Environment) -> None:
-    """Kubernetes collects the bootstrap and infrastructure objects of a Machine that is no more."""
+def test_a_lost_machine_is_reported_and_replaced_once_its_objects_are_deleted(environment: Environment) -> None:
+    """The garbage collector deletes the bootstrap and infrastructure objects of a deleted Machine."""
     scenario = LiveScenario(environment, environment.namespace("vanished"))
     before = scenario.run()
     scenario.annotate_machine(**{"cluster.x-k8s.io/paused": ""})
@@ -51,8 +51,8 @@ def test_a_machine_that_vanished_is_told_and_replaced_once_what_it_owned_is_gone
 
 
 @pytest.mark.contract("B1.6", "B7.1")
-def test_a_machine_whose_objects_vanish_before_it_began_is_made_anew(environment: Environment) -> None:
-    """Cluster API waits for them for ever, and nobody else would make them again."""
+def test_a_machine_whose_objects_are_deleted_before_provisioning_is_replaced(environment: Environment) -> None:
+    """Cluster API waits for them for ever, and nobody else recreates them."""
     scenario = LiveScenario(environment, environment.namespace("unbegun"))
     scenario.create(script={"create": "Never"})
     scenario.until(lambda: _phase(scenario) == "Provisioning", what="the Machine waits for its infrastructure")
@@ -90,7 +90,7 @@ def _uid(scenario: LiveScenario) -> str:
 
 
 @pytest.mark.contract("B1.9", "B1.13", "B1.20")
-def test_disabling_takes_grace_in_which_nothing_is_touched(environment: Environment) -> None:
+def test_disabling_includes_a_grace_period_in_which_nothing_changes(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("grace"))
     machine = scenario.run(gracefulShutdownTimeout="1h")
     scenario.edit(enabled=False)
@@ -106,7 +106,7 @@ def test_disabling_takes_grace_in_which_nothing_is_touched(environment: Environm
 
 
 @pytest.mark.contract("B1.5", "B2.3")
-def test_after_a_change_of_kind_the_next_machine_is_of_the_new_one_and_the_old_leaks_nothing(
+def test_after_a_change_of_kind_the_next_machine_uses_it_and_nothing_of_the_old_kind_is_left(
     environment: Environment,
 ) -> None:
     scenario = LiveScenario(environment, environment.namespace("kinds"), family=environment.families[0])
@@ -131,7 +131,7 @@ def test_after_a_change_of_kind_the_next_machine_is_of_the_new_one_and_the_old_l
 
 
 @pytest.mark.contract("B2.4")
-def test_a_kind_that_cluster_api_would_never_let_go_is_refused_before_anything_is_made(
+def test_a_kind_whose_deletion_cluster_api_would_never_complete_is_refused_before_creation(
     environment: Environment,
 ) -> None:
     scenario = LiveScenario(environment, environment.namespace("unlabelled"))
@@ -145,7 +145,7 @@ def test_a_kind_that_cluster_api_would_never_let_go_is_refused_before_anything_i
 
 
 @pytest.mark.contract("B1.14", "B1.15")
-def test_the_switch_ends_it_and_its_clearing_begins_it_anew(environment: Environment) -> None:
+def test_the_kill_switch_removes_the_machine_and_clearing_it_creates_a_new_one(environment: Environment) -> None:
     scenario = LiveScenario(environment, environment.namespace("switch"))
     before = scenario.run()
     scenario.edit(killSwitch=True)

@@ -1,4 +1,4 @@
-"""The shipped rights are enough, and no more than enough: what the server's audit log says of a manager at work.
+"""The shipped RBAC rules are sufficient and minimal, by the audit log of a control plane with a working manager.
 
 That they were enough for everything else that the tests here do, the fixture ``environment`` checks at its end.
 """
@@ -118,7 +118,7 @@ def _lose_a_machine(environment: Environment) -> None:
 
 
 def _meet_foreign_objects(environment: Environment) -> None:
-    """Objects of the same name that come while a creation is under way."""
+    """Create objects of the same name during a creation."""
     for position in (0, 1):
         _meet_a_foreign_object(LiveScenario(environment, environment.namespace("foreign")), position)
 
@@ -133,7 +133,7 @@ def _meet_a_foreign_object(scenario: LiveScenario, position: int) -> None:
         scenario.api.create({"apiVersion": kind[0], "kind": kind[1], "metadata": metadata, "spec": {}})
         gate.release()
         scenario.wait_phase("Error", "MachineCreationFailed")
-    # The other one is ours, and left over.
+    # The other one is ours, a leftover.
     scenario.active(False)
     scenario.until(lambda: len(scenario.present()) == 1, what="the leftover goes, the foreign one stays")
 

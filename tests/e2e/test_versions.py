@@ -11,7 +11,7 @@ from support.live_scenario import LiveScenario
 
 
 @pytest.mark.contract("B2.1")
-def test_the_older_version_serves_for_everything_with_its_own_form_of_references(environment: Environment) -> None:
+def test_the_older_api_version_works_throughout_with_its_own_form_of_references(environment: Environment) -> None:
     """Cluster API converts what was sent: a reference in the form of the other version would be refused or lost.
 
     The newer version, which the manager takes by itself, serves in all other tests.

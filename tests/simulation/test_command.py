@@ -20,7 +20,7 @@ class Endless(RandomDay):
             pass
 
 
-def test_a_day_that_fails_is_told_with_its_story(
+def test_a_failed_day_is_reported_with_its_seed_and_log(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("simulation.runner.RandomDay", Broken)
@@ -28,7 +28,7 @@ def test_a_day_that_fails_is_told_with_its_story(
     assert capsys.readouterr().out == "it rains\nseed 7: nobody came\n"
 
 
-def test_a_day_that_does_not_end_is_a_failure(
+def test_a_day_that_does_not_end_is_reported_as_failed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("simulation.runner.RandomDay", Endless)

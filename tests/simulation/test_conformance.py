@@ -1,4 +1,4 @@
-"""The conformance kit in virtual time: what takes a quarter of a minute on a real server takes no time at all."""
+"""The conformance kit on the included providers, in virtual time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .managers import Managers
 
 
 async def judged(cluster: EmbeddedCluster, kind: str) -> ConformanceReport:
-    """A shipped provider, looked at from outside, restarts included."""
+    """The report on an included provider, with restarts."""
     (provider,) = [provider for provider in shipped_providers() if provider.kind == kind]
     await cluster.install(provider.definition())
     managers = Managers()

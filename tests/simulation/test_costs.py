@@ -1,4 +1,4 @@
-"""B5.2 in virtual time, from every request that the manager sends: what a machine costs that comes and goes."""
+"""B5.2 in virtual time: the requests that creating and removing a machine costs, counted at the server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CREATIONS: Final = {
 
 
 class Stage:
-    """One ScheduledMachine under a switch, and what the manager writes for it."""
+    """One ScheduledMachine with a ManualSchedule, and the writes of the manager for it."""
 
     def __init__(self, system: EmbeddedSystem) -> None:
         self.system = system
@@ -61,7 +61,7 @@ class Stage:
             return status.get("phase") == phase and found["Ready"]["reason"] == ready
 
         await self.system.cluster.until(there, within=600, what=f"{phase} ({ready})")
-        # Whatever was held back is written by now, if it still has to be.
+        # Delayed status writes have happened by now.
         await self.system.sleep_until(self.system.cluster.elapsed + 5)
 
 
@@ -100,7 +100,7 @@ async def stage(cluster: EmbeddedCluster, infrastructure: dict[str, Any], **spec
 
 
 @pytest.mark.contract("B5.2")
-async def test_a_machine_that_comes_and_goes_at_once_costs_no_status_writes_on_its_way(
+async def test_provisioning_and_deletion_without_delay_cost_no_intermediate_status_writes(
     fivespot_cluster: EmbeddedCluster,
 ) -> None:
     async with stage(fivespot_cluster, {}, gracefulShutdownTimeout="2m") as machine:
@@ -115,7 +115,7 @@ async def test_a_machine_that_comes_and_goes_at_once_costs_no_status_writes_on_i
 
 
 @pytest.mark.contract("B5.2")
-async def test_what_mirrors_a_machine_on_its_way_is_written_once_a_second_at_most_and_never_lost(
+async def test_the_state_of_a_machine_being_provisioned_is_mirrored_at_most_once_a_second_and_completely(
     fivespot_cluster: EmbeddedCluster,
 ) -> None:
     slow = {"createAfterSeconds": 20, "node": {"createAfterSeconds": 30, "readyAfterSeconds": 10}}
@@ -125,7 +125,7 @@ async def test_what_mirrors_a_machine_on_its_way_is_written_once_a_second_at_mos
         written = machine.statuses
         assert [status["phase"] for _, status in written] == ["Active"] * len(written)
         assert [status["ready"] for _, status in written] == [False] * (len(written) - 1) + [True]
-        # Created; what Cluster API waits for; provisioned; a node that is not ready yet; ready.
+        # Created; the condition that Cluster API waits for; provisioned; a node that is not ready; ready.
         steps = [sorted(status.keys() & {"providerID", "nodeRef"}) for _, status in written]
         assert [*dict.fromkeys(map(tuple, steps))] == [(), ("providerID",), ("nodeRef", "providerID")]
         assert len(written) == 6, "the first news of a step is shown at once, and the last a second later"

@@ -1,4 +1,4 @@
-"""A manager that dies at any one of its writes, and the next one, which continues from there."""
+"""Managers that are killed at each of their writes, and their successors."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class CrashRuns:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["the write is lost", "the answer is lost"])
-def test_a_manager_that_dies_at_any_write_is_followed_by_one_that_ends_in_the_same_place(after: bool) -> None:
+def test_after_a_crash_at_any_write_the_next_manager_reaches_the_same_end_state(after: bool) -> None:
     async def run() -> list[str]:
         async with EmbeddedCluster() as cluster, EmbeddedSystem(cluster) as system:
             runs = CrashRuns(system, after=after)

@@ -1,4 +1,4 @@
-"""B5.3: what happened while no manager was there, or none was told."""
+"""B5.3: changes that happen while no manager runs, or before its watch delivers them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .fleet import SCHEDULED_MACHINES, SWITCHES, add_machine, add_switch, phases
 async def test_a_machine_that_is_wanted_again_survives_a_restart_after_its_grace(
     fivespot_cluster: EmbeddedCluster,
 ) -> None:
-    """Found by a random day: the verdict of before the restart was taken for that of now, until schedules were read."""
+    """Until schedules are read after a restart, the verdict in status is an old one, and deletes nothing."""
     async with EmbeddedSystem(fivespot_cluster) as system:
         client = system.cluster.client
         await system.add_cluster("default")
@@ -35,7 +35,7 @@ async def test_a_machine_that_is_wanted_again_survives_a_restart_after_its_grace
             assert found["status"]["shutdownRequestedTime"]
             machine = await client.get(MACHINES, Key("default", "web"))
             await running.kill()
-        # Another manager, without the machine controller, sees to the schedule meanwhile.
+        # Another manager, without the machine controller, runs the schedule meanwhile.
         status = {"status": {"active": True, "conditions": []}}
         await turn(system, "web", on=True)
         await client.patch(SWITCHES, Key("default", "web"), merge_patch(status), subresource="status")
@@ -49,8 +49,8 @@ async def test_a_machine_that_is_wanted_again_survives_a_restart_after_its_grace
 
 
 @dataclass
-class Deaf:
-    """One manager's watch hears nothing any more."""
+class SilentWatch:
+    """A fault: the watches of one manager stay open and deliver nothing."""
 
     agent: str
 
@@ -60,10 +60,10 @@ class Deaf:
         return await HalfOpen().apply(request, handler)
 
 
-async def test_a_machine_that_came_up_unheard_is_not_replaced_when_what_it_came_from_goes(
+async def test_a_provisioned_machine_is_not_replaced_when_a_stale_cache_shows_it_unprovisioned(
     fivespot_cluster: EmbeddedCluster,
 ) -> None:
-    """Found by a random day: the caches of the two are not of one instant, and the Machine only seemed not to begin."""
+    """The caches of Machines and of infrastructure objects may be of different instants."""
     async with EmbeddedSystem(fivespot_cluster) as system:
         client, family = system.cluster.client, system.family.machine
         await system.add_cluster("default")
@@ -74,7 +74,7 @@ async def test_a_machine_that_came_up_unheard_is_not_replaced_when_what_it_came_
             await asyncio.sleep(10)
             machine = await client.get(MACHINES, Key("default", "web"))
             # Until its watch is opened again, which is within ten minutes, and from then on.
-            fivespot_cluster.faults.add(Rule(Deaf("5spot"), verb="watch", resource=MACHINES.plural))
+            fivespot_cluster.faults.add(Rule(SilentWatch("5spot"), verb="watch", resource=MACHINES.plural))
             await asyncio.sleep(900)
             found = (await client.get(MACHINES, machine.key)).decode()
             assert found["status"]["nodeRef"]
@@ -85,10 +85,10 @@ async def test_a_machine_that_came_up_unheard_is_not_replaced_when_what_it_came_
             assert (left.head.uid, left.head.deleting) == (machine.head.uid, False)
 
 
-async def test_a_status_that_is_lost_before_its_answer_came_is_as_lost_as_any(
+async def test_leftovers_are_found_after_a_status_is_lost_before_the_response_to_its_write(
     fivespot_cluster: EmbeddedCluster,
 ) -> None:
-    """B2.3: what is left of it would never be searched for."""
+    """B2.3: otherwise nobody would search for its objects."""
     async with EmbeddedSystem(fivespot_cluster) as system:
         client, family, key = system.cluster.client, system.family.cluster, Key("default", "web")
         await system.add_cluster("default")

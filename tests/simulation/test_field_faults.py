@@ -1,4 +1,4 @@
-"""Faults that controllers in the field have met, played on the embedded server in virtual time."""
+"""Faults that other controllers have met in production, on the embedded server in virtual time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 PART = Projection("part", bytes, frozenset())
 
 
-async def test_a_machine_that_went_while_nobody_looked_is_not_waited_for(fivespot_cluster: EmbeddedCluster) -> None:
+async def test_a_machine_deleted_during_downtime_is_not_waited_for(fivespot_cluster: EmbeddedCluster) -> None:
     """kube-rs#1576, #1577: a waiter was never told that the object was gone before its first list."""
     async with EmbeddedSystem(fivespot_cluster) as system:
         await system.add_cluster("default")
@@ -42,7 +42,7 @@ async def test_a_machine_that_went_while_nobody_looked_is_not_waited_for(fivespo
         await add_machine(system, "web", "web", kind="ManualSchedule", gracefulShutdownTimeout="0s")
         async with system.manager() as running:
             await asyncio.sleep(60)
-            # Its node takes its time to go, so that the manager dies waiting.
+            # The Node cannot be deleted, so that the manager is killed while it waits.
             fivespot_cluster.faults.add(Rule(Fail(500), verb="delete", resource="nodes"))
             await turn(system, "web", on=False)
             await asyncio.sleep(1)
@@ -58,7 +58,7 @@ async def test_a_machine_that_went_while_nobody_looked_is_not_waited_for(fivespo
 
 
 class Forms:
-    """One resource, read whole, as a part and as metadata alone; what each informer was told."""
+    """A controller with three informers of one resource (whole, projected, metadata); records their changes."""
 
     def __init__(self, context: ManagerContext) -> None:
         self.controller: Controller = context.controller("forms", self)
@@ -80,10 +80,10 @@ class Forms:
 
 
 @pytest.mark.parametrize("fault", [Gone(), Gone("http"), Gone("body"), Reset()], ids=repr)
-async def test_watches_of_every_form_go_on_from_where_they_were_and_tell_nothing_twice(
+async def test_watches_of_every_projection_resume_and_deliver_no_change_twice(
     fivespot_cluster: EmbeddedCluster, fault: Fault
 ) -> None:
-    """kubernetes_asyncio#136, #134, #320: watches of some kinds of objects lost their version and told all again."""
+    """kubernetes_asyncio#136, #134, #320: watches of some kinds lost their version and delivered everything again."""
     forms: list[Forms] = []
 
     def build(context: ManagerContext) -> Controller:
@@ -110,7 +110,7 @@ async def test_watches_of_every_form_go_on_from_where_they_were_and_tell_nothing
         ]
 
 
-async def test_a_manager_of_one_namespace_works_on_until_the_namespace_is_gone(
+async def test_a_manager_of_one_namespace_works_until_the_namespace_is_deleted(
     fivespot_cluster: EmbeddedCluster,
 ) -> None:
     """nolar/kopf#1088: the end of a namespace ended the watch on it before finalizers could be taken off."""
@@ -135,17 +135,17 @@ async def test_a_manager_of_one_namespace_works_on_until_the_namespace_is_gone(
             async def gone() -> bool:
                 return not await client.list(SCHEDULED_MACHINES) and not await client.list(MACHINES)
 
-            await system.cluster.until(gone, within=900, what="everything of ours has let go")
+            await system.cluster.until(gone, within=900, what="no ScheduledMachine or Machine is left")
 
 
-class Chatty:
-    """A controller that has a thousand things to say when it is told to stop."""
+class EventsAtStop:
+    """A controller that records a thousand events when it is cancelled."""
 
     def __init__(self, context: ManagerContext) -> None:
-        self.controller: Controller = context.controller("chatty", self)
+        self.controller: Controller = context.controller("events-at-stop", self)
         self.controller.watches(context.cache.informer(CONFIG_MAPS))
         self.events = context.events
-        self.said = 0
+        self.recorded = 0
 
     async def reconcile(self, key: Key) -> Result:
         try:
@@ -154,17 +154,19 @@ class Chatty:
             for number in range(1000):
                 about = ObjectRef("v1", "ConfigMap", key.namespace, f"{key.name}-{number}", f"u{number}")
                 self.events.event(about, type="Normal", reason="Stopping", message="stops")
-                self.said += 1
+                self.recorded += 1
         return DONE
 
 
-async def test_a_thousand_events_told_while_stopping_hold_nobody_up(fivespot_cluster: EmbeddedCluster) -> None:
+async def test_a_thousand_events_recorded_while_stopping_do_not_delay_the_stop(
+    fivespot_cluster: EmbeddedCluster,
+) -> None:
     """nolar/kopf#1212: an event posted while the operator stopped waited for the loop that waited for it."""
-    chatty: list[Chatty] = []
+    controllers: list[EventsAtStop] = []
 
     def build(context: ManagerContext) -> Controller:
-        chatty.append(Chatty(context))
-        return chatty[-1].controller
+        controllers.append(EventsAtStop(context))
+        return controllers[-1].controller
 
     fivespot_cluster.faults.add(Rule(HalfOpen(), verb="create", resource="events"))
     async with fivespot_cluster.manager(build) as running:
@@ -175,5 +177,5 @@ async def test_a_thousand_events_told_while_stopping_hold_nobody_up(fivespot_clu
         await asyncio.sleep(1)
         began = fivespot_cluster.elapsed
         await running.stop()
-        assert chatty[0].said == 1000
+        assert controllers[0].recorded == 1000
         assert fivespot_cluster.elapsed - began < 30

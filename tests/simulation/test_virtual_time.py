@@ -1,4 +1,4 @@
-"""Virtual time itself."""
+"""Timers and deadlines of virtual time."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from random import Random
 from fivespot.testing.virtual_time import run_virtual
 
 
-def test_nobody_is_woken_before_the_time_that_was_asked_for() -> None:
-    """Not by a fraction of a nanosecond: who waits until a deadline has passed would wait again at the same instant."""
+def test_no_timer_fires_before_its_time() -> None:
+    """After a timer that is a nanosecond early, code that waits for a deadline would wait again at that instant."""
 
     async def late_by(seconds: float) -> float:
         loop = asyncio.get_running_loop()
@@ -27,7 +27,7 @@ def test_nobody_is_woken_before_the_time_that_was_asked_for() -> None:
     assert max(late) < 2e-6
 
 
-def test_waiting_for_each_other_until_a_deadline_ends() -> None:
+def test_tasks_that_wait_for_each_other_end_at_their_deadline() -> None:
     async def until(deadline: float) -> None:
         loop = asyncio.get_running_loop()
         while loop.time() < deadline:

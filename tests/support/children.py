@@ -91,17 +91,17 @@ def let_deleting_machines_go(api: Api, namespace: str) -> None:
 def wait_read(scenario: Scenario, kind: tuple[str, str]) -> None:
     """Wait until the manager has read all that there is of a kind of children by now.
 
-    A watch tells in order. What another ScheduledMachine does not want, made after the rest, goes once it is read too.
+    A watch delivers in order: a leftover that is created last is deleted once everything before it has been read.
     """
-    witness = Scenario(scenario.api, scenario.namespace, scenario.provider, "witness")
-    witness.create(enabled=False)
-    witness.wait_phase("Disabled")
-    owner = witness.get()
+    probe = Scenario(scenario.api, scenario.namespace, scenario.provider, "probe")
+    probe.create(enabled=False)
+    probe.wait_phase("Disabled")
+    owner = probe.get()
     ours: Json = {"annotations": {UID: owner["metadata"]["uid"]}}
     if kind == MACHINES:
         ours = {"ownerReferences": [controller_reference(owner)]}
-    scenario.api.create(foreign(kind, scenario.namespace, witness.name, **ours))
-    eventually(lambda: witness.child(kind) is None, what=f"all there is of {kind} is read")
+    scenario.api.create(foreign(kind, scenario.namespace, probe.name, **ours))
+    eventually(lambda: probe.child(kind) is None, what=f"all there is of {kind} is read")
 
 
 def wait_present(scenario: Scenario, *kinds: tuple[str, str]) -> None:

@@ -14,7 +14,7 @@ _LABEL_LENGTH = 63
 
 
 def unique_name(base: str) -> str:
-    """A valid, unused namespace name that still tells what it is for."""
+    """Return a valid, unused namespace name that includes its purpose."""
     slug = re.sub(r"[^a-z0-9]+", "-", base.lower()).strip("-") or "test"
     suffix = f"-{secrets.token_hex(3)}"
     return slug[: _LABEL_LENGTH - len(suffix)].rstrip("-") + suffix
@@ -46,7 +46,7 @@ def cluster_objects(namespace: str, name: str = CLUSTER_NAME) -> list[dict[str, 
 
 
 def make_namespace(api: Api, base: str = "test", *, cluster: str | None = CLUSTER_NAME) -> str:
-    """Creates a namespace with a name of its own and, unless told otherwise, a Cluster in it; returns the name."""
+    """Create a namespace with a unique name and, by default, a Cluster in it; return the name."""
     name = unique_name(base)
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for body in cluster_objects(name, cluster) if cluster else ():

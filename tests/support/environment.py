@@ -186,7 +186,7 @@ class Environment:
         ]
 
     def keep_logs(self, folder: Path) -> None:
-        """Copy all logs, for whoever looks into a failure."""
+        """Copy all logs, for the analysis of a failure."""
         self.plane.copy_logs(folder)
         for name, log in (("manager", self.manager.log), ("providers", self.providers.log)):
             (folder / f"{name}.log").write_bytes(log.read_bytes())

@@ -99,7 +99,7 @@ class _Behind:
 
 
 class LateToy(Toy):
-    """Decides by a clock that it looked at seconds ago, whatever wakes it."""
+    """Decides by a time that it read seconds ago."""
 
     rules, words = ("boundary",), "s from "
 

@@ -18,7 +18,7 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
 class ManualClock:
-    """A clock that stands still until it is told to move."""
+    """A clock that moves only when a test advances it."""
 
     def __init__(self, start: datetime = NOON) -> None:
         self._start = start

@@ -45,7 +45,7 @@ def seam_violations(source: str, *, owns_tasks: bool = False) -> list[str]:
 
 
 def yields_inside_scopes(source: str) -> list[str]:
-    """``yield`` inside a timeout or task-group scope: the scope would then cancel whoever holds the generator."""
+    """``yield`` inside a timeout or task-group scope: the scope would then cancel the consumer of the generator."""
     return sorted(
         f"{inner.lineno}: yield inside the scope opened in line {node.lineno}"
         for node in ast.walk(ast.parse(source))

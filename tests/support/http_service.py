@@ -29,7 +29,7 @@ class Say:
 
 @dataclass(slots=True)
 class Asked:
-    """One request: when it came, what it carried, and whether whoever asked went away without an answer."""
+    """One request: its time and content, and whether the client closed the connection before the response."""
 
     at: float
     token: str
@@ -85,7 +85,7 @@ async def _waited(event: asyncio.Event, reader: asyncio.StreamReader) -> bool:
 
 @asynccontextmanager
 async def outside() -> AsyncIterator[Outside]:
-    """Open one; whoever still waits for an answer at the end is cut off."""
+    """Open one; clients that still wait for a response at the end are disconnected."""
     world = Outside()
     under_way: set[asyncio.Task[None]] = set()
 

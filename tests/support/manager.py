@@ -170,7 +170,7 @@ class Ended:
 
 
 def run_manager(folder: Path, *arguments: str, environment: dict[str, str] | None = None) -> Ended:
-    """Run it with free ports until it ends by itself; the home is an empty folder."""
+    """Run it with free ports and an empty home directory until it exits."""
     command = [
         *(sys.executable, "-m", "fivespot.cli", "manager"),
         *("--metrics-port", "0", "--health-port", "0", *arguments),

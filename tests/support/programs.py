@@ -48,7 +48,7 @@ class Program:
         return self._process.is_alive()
 
     def stop(self) -> None:
-        """SIGTERM, if it has not ended; it has to end by itself, with success."""
+        """Send SIGTERM unless it has exited; it must exit with success."""
         if self.running:
             assert self._process.pid is not None
             os.kill(self._process.pid, signal.SIGTERM)

@@ -57,7 +57,7 @@ class _Connection:
 
 
 class Proxy:
-    """Passes everything on until told otherwise. A context manager.
+    """A TCP proxy that forwards everything until a fault is switched on. A context manager.
 
     :param plane: whose API server is behind it.
     """
@@ -104,7 +104,7 @@ class Proxy:
     # Faults ------------------------------------------------------------------------------------------------------
 
     def blackhole(self) -> None:
-        """Swallow everything, both ways, and close nothing; connections are accepted and then get no word either."""
+        """Drop all data in both directions without closing; new connections are accepted and get no data either."""
         self._call(self._do(silent=True))
 
     def cut(self) -> None:

@@ -147,7 +147,7 @@ class Scenario:
         eventually(lambda: self.status["nodeRef"]["name"] == node, what="a later change of the Machine is mirrored")
 
     def assert_never_braked(self) -> None:
-        """No creation had to wait for the brake on replacements (B7): it would have been told."""
+        """Check that no creation was delayed as a replacement (B7): that would have been reported."""
         assert self.events("ReplacementDelayed") == []
 
     def wait_gone(self, timeout: float = 15) -> None:

@@ -184,7 +184,7 @@ class Api:
             status, raw = self._exchange(method, target, payload, headers)
             if status != 429 or time.monotonic() > deadline:
                 break
-            # Nothing was done: a kind whose cache is being filled, for one, is to be asked for again.
+            # Nothing was done: for example, the cache of a kind is being filled, and the request is to be repeated.
             time.sleep(_THROTTLED_SECONDS)
         try:
             answer = json.loads(raw)

@@ -119,7 +119,7 @@ class CoreManager:
         version = next(v["name"] for v in spec["versions"] if v["storage"])
         api_version, kind = f"{spec['group']}/{version}", spec["names"]["kind"]
         try:
-            # Not by discovery, which would be asked for seconds about a kind that has gone.
+            # Not by discovery, which retries for seconds when a kind is gone.
             found = self._api.request("GET", f"/apis/{api_version}/{spec['names']['plural']}")["items"]
         except ApiError as error:
             if error.status == 404:

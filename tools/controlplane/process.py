@@ -104,7 +104,7 @@ class Child:
         if self._process is None:
             return
         self._watchdog.forget(self._process.pid)
-        # Before wait() the number cannot be anyone else's, even if the process has ended by itself.
+        # Before wait() the number cannot be anyone else's, even if the process has exited.
         if self._process.returncode is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

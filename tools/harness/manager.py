@@ -109,7 +109,7 @@ class ManagerProcess:
         return self._process is not None and self._process.poll() is None
 
     def start(self, *, wait: bool = True) -> None:
-        """Start it and, unless told otherwise, wait until `/readyz` is green."""
+        """Start it and, by default, wait until `/readyz` returns 200."""
         if self._kubeconfig is None:
             path = Path(self._folder.name) / "kubeconfig"
             self._kubeconfig = self._plane.service_account_kubeconfig(SYSTEM_NAMESPACE, SERVICE_ACCOUNT, path)

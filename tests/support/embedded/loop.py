@@ -16,7 +16,7 @@ __all__ = ["EnteredContext", "PacedLoop"]
 T = TypeVar("T")
 
 _LOOK_SECONDS = 0.02
-"""How long a paced loop waits for input at most: whoever it waits for is a process, and may have ended."""
+"""Longest wait of a paced loop for input, in seconds: the process at the other end may have exited."""
 
 
 class PacedLoop(VirtualTimeLoop):
