@@ -11,7 +11,7 @@ def _in(file: str, *tests: str) -> tuple[str, ...]:
 
 
 _TELEMETRY = "tests/unit/runtime/telemetry/test_metrics.py"
-_MACHINES = "tests/unit/controllers/test_machine_metrics.py"
+_MACHINES = "tests/unit/controllers/test_metrics.py"
 _LIFE = _in("tests/server/contract/test_metrics.py", "test_a_machines_life_moves_the_metrics_that_tell_of_it")
 _SCHEDULE = _in("tests/server/contract/test_metrics.py", "test_a_schedules_gauge_follows_it_and_goes_with_it")
 _QUEUE = _in(_TELEMETRY, "test_queue_metrics_carry_the_names_that_dashboards_know")
