@@ -31,7 +31,7 @@ from real_only import LONG, REAL_ONLY, REAL_TIME
 from support import make_namespace
 from support.contract_page import ContractMarks
 from support.embedded import RealOnly, ServedControlPlane
-from support.folder_scheduling import FolderScheduling
+from support.folder_scheduler import FolderScheduling
 from support.log_folder import begin_run, log_folder, worker_name
 from support.random_order import RandomOrder
 
