@@ -275,9 +275,9 @@ UntilMoment = Annotated[
 ]
 
 SPAN_HAS_LENGTH: Final = Cel(
-    "!has(self.from) || !has(self.until) || self.from != self.until",
+    "!has(self.from) || !has(self.until) || self.from.replace(' ', '') != self.until.replace(' ', '')",
     'from and until must differ; the whole week is {from: "mon 00:00", until: "sun 24:00"}',
-    check=lambda span: span.from_ is None or span.from_ != span.until,
+    check=lambda span: None in (span.from_, span.until) or span.from_.split() != span.until.split(),
 )
 """A rule of objects with `from` and `until`."""
 

@@ -284,6 +284,11 @@ REFUSED_SCHEDULES: dict[str, tuple[Json, str, str]] = {
     "hour 24": ({"hoursOfDay": ["9-24"]}, "spec.hoursOfDay[0]", "0 to 23"),
     "minutes": ({"hoursOfDay": ["9:30"]}, "spec.hoursOfDay[0]", "use windows"),
     "zone": ({"timezone": "W. Europe"}, "spec.timezone", "should match"),
+    "span without length": (
+        {"windows": [{"from": "mon 06:00", "until": "mon  06:00"}]},
+        "spec.windows[0]",
+        "from and until must differ",
+    ),
     "abbreviated zone": ({"timezone": "CEST"}, "spec.timezone", "CEST is Central European Summer Time; write"),
     "offset for a zone": ({"timezone": "UTC-5"}, "spec.timezone", "UTC-5 is an offset, which does not follow summer"),
     "unit of a lead time": ({"leadTime": "15 min"}, "spec.leadTime", 'did you mean "15m"?'),

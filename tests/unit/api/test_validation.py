@@ -227,7 +227,7 @@ GOOD_SCHEDULES: dict[str, Json] = {
     "daily window": {"windows": [{"days": ["mon-fri"], "start": "22:00", "end": "06:00"}]},
     "whole day": {"windows": [{"days": ["mon"], "start": "00:00", "end": "24:00"}]},
     "span": {"windows": [{"from": "mon 06:00", "until": "fri 24:00"}]},
-    "whole week": {"windows": [{"from": "mon 06:00", "until": "mon 06:00"}]},
+    "whole week": {"windows": [{"from": "mon 00:00", "until": "sun 24:00"}]},
     "exceptions": {"exceptions": [{"date": "2027-12-24", "windows": []}, {"date": "2028-02-29"}]},
     "clipped": {"validFrom": "2027-01-01T00:00:00Z", "validUntil": "2027-01-01T00:00:00-01:00"},
     "lead": {"leadTime": "168h"},
