@@ -29,14 +29,22 @@ _GO_NAMES: Final = {list: "array", str: "string", int: "number", float: "number"
 class Document:
     """A decoded body.
 
-    :param duplicates: paths of duplicate fields; the last value counts.
+    :param complaints: warnings about duplicate fields; the last value counts.
+    :param yaml: the complaints are those of the YAML decoder, which strict decoding reports as one error.
     """
 
-    __slots__ = ("duplicates", "value")
+    __slots__ = ("_yaml", "complaints", "value")
 
-    def __init__(self, value: Any, duplicates: list[str]) -> None:
+    def __init__(self, value: Any, complaints: list[str], *, yaml: bool = False) -> None:
         self.value = value
-        self.duplicates = duplicates
+        self.complaints = complaints
+        self._yaml = yaml
+
+    def strict_errors(self) -> list[str]:
+        """The complaints as errors of strict decoding."""
+        if not self._yaml or not self.complaints:
+            return self.complaints
+        return ["".join(["yaml: unmarshal errors:", *(f"\n  {complaint}" for complaint in self.complaints)])]
 
 
 class _Broken(Exception):
@@ -80,16 +88,20 @@ def decode(body: bytes, content_type: str, kind: str, *, find_duplicates: bool =
     return document
 
 
-def decode_patch(body: bytes, content_type: str) -> Any:
+def decode_patch(body: bytes, content_type: str, *, find_duplicates: bool = False) -> Document:
     """Decode the body of a patch.
 
+    :param find_duplicates: report duplicate fields, which costs a second pass.
     :raises ValueError: it is not JSON or, for an apply, YAML.
     """
     check_size(body)
+    media = media_type(content_type)
     try:
-        if media_type(content_type).endswith("+yaml") and not body.lstrip().startswith(b"{"):
-            return _from_yaml(body).value
-        return _from_json(body, find_duplicates=False, exact=media_type(content_type) == _JSON_PATCH).value
+        if media.endswith("+yaml") and not body.lstrip().startswith(b"{"):
+            return _from_yaml(body)
+        document = _from_json(body, find_duplicates, exact=media == _JSON_PATCH)
+        # JSON is YAML as well; its decoder is slow, and is needed only for its words.
+        return _from_yaml(body) if document.complaints and media.endswith("+yaml") else document
     except _Broken as error:
         raise ValueError(str(error)) from None
 
@@ -141,7 +153,7 @@ def _from_json(body: bytes, find_duplicates: bool, *, exact: bool = False) -> Do
     # A body that is encoded to the same bytes again has no duplicates; most clients send compact JSON.
     if find_duplicates and isinstance(value, dict) and encode_json(value) != body:
         duplicates = duplicate_members(body.decode(errors="replace"))
-    return Document(value, duplicates)
+    return Document(value, [f'duplicate field "{path}"' for path in duplicates])
 
 
 def _replaced(found: re.Match[bytes]) -> bytes:
@@ -178,10 +190,34 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def _from_yaml(body: bytes) -> Document:
+    loader = None
+    duplicates: list[str] = []
     try:
-        value = yaml.load(body, Loader=_Loader)  # noqa: S506 - a subclass of the safe loader
+        loader = _Loader(body)
+        node = loader.get_single_node()
+        _find_repeated(node, duplicates)
+        value = None if node is None else loader.construct_document(node)
         # Keys and values that JSON does not have become strings or are refused here.
         value = decode_json(encode_json(value))
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, TypeError, ValueError, msgspec.MsgspecError) as error:
         raise _Broken(f"error converting YAML to JSON: {' '.join(str(error).split())}") from None
-    return Document(value, [])
+    finally:
+        if loader is not None:
+            loader.dispose()
+    return Document(value, duplicates, yaml=True)
+
+
+def _find_repeated(node: Any, found: list[str]) -> None:
+    """Find keys that a mapping has more than once, in the order in which the YAML decoder of Go reports them."""
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _find_repeated(item, found)
+    elif isinstance(node, yaml.MappingNode):
+        seen: set[tuple[str, str]] = set()
+        for key, value in node.value:
+            _find_repeated(value, found)
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if (key.tag, key.value) in seen:
+                found.append(f'line {key.start_mark.line + 1}: key "{key.value}" already set in map')
+            seen.add((key.tag, key.value))

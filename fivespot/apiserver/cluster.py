@@ -11,7 +11,7 @@ from .clock import IdGenerator, ServerClock, timestamp
 from .jsonpath import JsonPathError, find
 from .kinds import Registry, Served, ServedKind
 from .schema import apply_defaults, drop_nulls, prune
-from .status import not_found
+from .status import internal, not_found
 from .store import Collection, Entry, ObjectStore, encode_tail
 
 __all__ = ["Cluster", "Object"]
@@ -19,6 +19,10 @@ __all__ = ["Cluster", "Object"]
 Object = dict[str, Any]
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_OBJECT_LIMIT: Final = 1536 * 1024
+"""Bytes of an object that etcd accepts."""
+_MESSAGE_LIMIT: Final = 2 * 1024 * 1024
+"""Bytes of an object that the client of etcd sends."""
 
 
 class Cluster:
@@ -105,9 +109,13 @@ class Cluster:
         )
 
     def put(self, kind: ServedKind, served: Served, body: Object) -> Entry:
-        """Store an object under the next version and set its resourceVersion."""
+        """Store an object under the next version and set its resourceVersion.
+
+        :raises StatusError: 500, the object is larger than etcd accepts.
+        """
         version = self.store.next_version()
         entry = self.entry(kind, served, body, version)
+        _check_stored_size(len(entry.tail))
         self.store.put(*kind.place, entry)
         body["metadata"]["resourceVersion"] = str(version)
         return entry
@@ -115,6 +123,15 @@ class Cluster:
     def remove(self, kind: ServedKind, key: str) -> Entry:
         """Remove a stored object; returns its last state."""
         return self.store.remove(*kind.place, key)
+
+
+def _check_stored_size(size: int) -> None:
+    """Refuse objects that etcd refuses, with the words of etcd and of its client."""
+    if size > _MESSAGE_LIMIT:
+        words = f"trying to send message larger than max ({size} vs. {_MESSAGE_LIMIT})"
+        raise internal(f"rpc error: code = ResourceExhausted desc = {words}")
+    if size > _OBJECT_LIMIT:
+        raise internal("etcdserver: request is too large")
 
 
 def _selectable(kind: ServedKind, body: Object) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from .body import decode
+from .body import Document, decode
 from .clock import micro_time, timestamp
 from .cluster import Object
 from .embedded import decode_embedded
@@ -41,9 +41,7 @@ def read_object(request: ApiRequest, kind: ServedKind, served: Served, validatio
     :raises StatusError: 400, 413, 415.
     """
     document = decode(request.body, request.header("content-type"), kind.kind, find_duplicates=validation != "Ignore")
-    return convert_object(
-        document.value, kind, served, validation, [f'duplicate field "{path}"' for path in document.duplicates]
-    )
+    return convert_object(document.value, kind, served, validation, document)
 
 
 def convert_object(
@@ -51,14 +49,14 @@ def convert_object(
     kind: ServedKind,
     served: Served,
     validation: str,
-    complaints: list[str] | None = None,
+    document: Document | None = None,
     before: Mapping[str, Any] = _NOTHING,
     *,
     applied: bool = False,
 ) -> Decoded:
     """Convert a decoded body to an object of its kind.
 
-    :param complaints: problems that decoding the text found, such as duplicate fields.
+    :param document: the decoded text, with the duplicate fields in it.
     :param before: an object that was converted already; members that are the same Python object in both
         are not checked again.
     :param applied: the result of a server-side apply, in which a null is an error and not a missing member.
@@ -82,13 +80,14 @@ def convert_object(
     if not kind.custom:
         _typed(rest, kind, served)
         kind.strategy.decode(rest, unknown)
-    dropped = [*(complaints or ()), *(f'unknown field "{path}"' for path in sorted(unknown))]
-    if dropped and validation == "Strict":
-        raise bad_request(_unhandled(kind, served, f"strict decoding error: {', '.join(dropped)}"))
+    dropped = [f'unknown field "{path}"' for path in sorted(unknown)]
+    if validation == "Strict" and (errors := [*(document.strict_errors() if document else ()), *dropped]):
+        raise bad_request(_unhandled(kind, served, f"strict decoding error: {', '.join(errors)}"))
     if kind.custom:
         apply_defaults(rest, served.node)
     whole = {"apiVersion": kind.api_version(served.name), "kind": kind.kind, "metadata": metadata, **rest}
-    return Decoded(whole, dropped if validation == "Warn" else [])
+    warnings = [*(document.complaints if document else ()), *dropped] if validation == "Warn" else []
+    return Decoded(whole, warnings)
 
 
 def _unhandled(kind: ServedKind, served: Served, why: str, given: str = "") -> str:

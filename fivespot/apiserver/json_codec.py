@@ -224,7 +224,7 @@ def _duplicates(text: str) -> list[str]:
         return []
     found: list[str] = []
     _walk_pairs(json.loads(text, object_pairs_hook=_Pairs), "", found)
-    return sorted(set(found))
+    return list(dict.fromkeys(found))
 
 
 class _Pairs(list[tuple[str, Any]]):

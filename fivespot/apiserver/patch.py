@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from .body import decode_patch, media_type
+from .body import Document, decode_patch, media_type
 from .cluster import Object
 from .json_codec import go_numbers
 from .json_patch import JsonPatchError, apply_operations
@@ -43,23 +43,26 @@ def rejected() -> StatusError:
     return StatusError(422, "Invalid", "the server rejected our request due to an error in our request", {})
 
 
-def apply_patch(current: Object, body: bytes, media: str, node: Node) -> Any:
+def apply_patch(current: Object, body: bytes, media: str, node: Node, *, find_duplicates: bool = False) -> Document:
     """Apply a patch; the result may be any JSON value.
 
     :param node: of whole objects, for strategic merge patches.
+    :param find_duplicates: report duplicate fields of merge patches.
     :raises StatusError: 400, 413, 422, 501.
     """
     try:
-        patch = decode_patch(body, media)
+        document = decode_patch(body, media, find_duplicates=find_duplicates and media != JSON_PATCH)
     except ValueError as error:
         raise bad_request("invalid JSON patch" if media == JSON_PATCH else f"error decoding patch: {error}") from None
+    patch = document.value
     if media == JSON_PATCH:
-        return _json_patch(current, [] if patch is None else patch)
+        return Document(_json_patch(current, [] if patch is None else patch), [])
     if not isinstance(patch, dict):
         name = _GO_NAMES.get(type(patch), "null")
         words = f"json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"
         raise bad_request(f"error decoding patch: {words}")
-    return merge(current, patch) if media == MERGE else strategic(current, patch, node)
+    patched = merge(current, patch) if media == MERGE else strategic(current, patch, node)
+    return Document(patched, document.complaints)
 
 
 def _json_patch(current: Object, patch: Any) -> Any:

@@ -184,7 +184,8 @@ class Resources:
         node = with_metadata(served.node)
 
         def change(old: Object) -> Object:
-            new = apply_patch(old, request.body, media, node)
+            patched = apply_patch(old, request.body, media, node, find_duplicates=options.validation != "Ignore")
+            new = patched.value
             if isinstance(new, dict) and isinstance(new.get("metadata"), dict):
                 # Patched objects may share parts with the old one; metadata is changed in place below.
                 new = {**new, "metadata": dict(new["metadata"])}
@@ -192,7 +193,9 @@ class Resources:
                 _check_patched_type(new, kind, served, target.name)
             try:
                 decoded = (
-                    convert_object(new, kind, served, options.validation, before=old) if isinstance(new, dict) else None
+                    convert_object(new, kind, served, options.validation, patched, old)
+                    if isinstance(new, dict)
+                    else None
                 )
             except StatusError as fault:
                 raise _unfit(new, fault.message) from None
@@ -261,9 +264,11 @@ class Resources:
     ) -> tuple[Object, list[str]]:
         """Decode and check the configuration of an apply, as far as possible without the live object."""
         try:
-            config = decode_patch(request.body, request.header("content-type"))
+            find_duplicates = options.validation != "Ignore"
+            document = decode_patch(request.body, request.header("content-type"), find_duplicates=find_duplicates)
         except ValueError as error:
             raise bad_request(f"error decoding YAML: {error}") from None
+        config = document.value
         if not isinstance(config, dict):
             raise bad_request("error decoding YAML: the configuration is not an object")
         given = config.get("apiVersion") or "", config.get("kind") or ""
@@ -298,9 +303,14 @@ class Resources:
             words = "the namespace of the provided object does not match the namespace sent on the request"
             raise bad_request(words)
         check_typed(config, with_metadata(served.node), target.name)
+        if document.complaints and options.validation == "Strict":
+            words = ", ".join(document.strict_errors())
+            raise bad_request(f"error strict decoding patch: error converting YAML to JSON: {words}")
         if kind.namespaced:
             metadata["namespace"] = target.namespace
-        warnings = [f'unknown field "{path}"' for path in sorted(unknown)] if options.validation == "Warn" else []
+        warnings = [*document.complaints, *(f'unknown field "{path}"' for path in sorted(unknown))]
+        if options.validation != "Warn":
+            warnings = []
         return config, warnings
 
     def _owner(self, kind: ServedKind, served: Served, options: WriteOptions, subresource: str = "") -> Owner:
@@ -345,7 +355,7 @@ class Resources:
             current = _scale_of(old, served)
             if patching:
                 media = patch_kind(request.header("content-type"), custom=True)
-                wanted = apply_patch(current, request.body, media, with_metadata(served.node))
+                wanted = apply_patch(current, request.body, media, with_metadata(served.node)).value
             else:
                 wanted = decode_options(request.body, request.header("content-type"))
             replicas = _replicas(wanted)
