@@ -103,7 +103,7 @@ class ConditionType(StrEnum):
 class Reason(StrEnum):
     """Reasons of conditions and events; those of resolving a schedule reference are in `fivespot.contract`."""
 
-    # Those of 5-Spot.
+    # Those of 5-Spot. Some are not written by this controller and exist for dashboards and scripts that know them.
     RECONCILE_SUCCEEDED = "ReconcileSucceeded"
     RECONCILE_FAILED = "ReconcileFailed"
     SCHEDULE_ACTIVE = "ScheduleActive"

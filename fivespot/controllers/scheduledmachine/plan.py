@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
-from fivespot.api import Phase
+from fivespot.api import Phase, Reason
 from fivespot.contract import EffectiveVerdict
 from fivespot.runtime.telemetry import EventNote
 
@@ -30,11 +30,11 @@ __all__ = [
 class Want(Enum):
     """The deciding party, in order of precedence; ``down`` is the decision."""
 
-    KILLED = "KillSwitchActivated"
-    CLUSTER_DELETING = "ClusterDeleting"
-    DISABLED = "ScheduleDisabled"
-    INACTIVE = "ScheduleInactive"
-    ACTIVE = "ScheduleActive"
+    KILLED = Reason.KILL_SWITCH_ACTIVATED.value
+    CLUSTER_DELETING = Reason.CLUSTER_DELETING.value
+    DISABLED = Reason.SCHEDULE_DISABLED.value
+    INACTIVE = Reason.SCHEDULE_INACTIVE.value
+    ACTIVE = Reason.SCHEDULE_ACTIVE.value
 
     @property
     def down(self) -> bool:

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from fivespot.contract.reader import CacheStatus
 from fivespot.runtime import GroupKind, Key, KindAbsent, KindUnknown, Object, Resource
 from fivespot.runtime.objects import KindState
 
 from .snapshot import Slot
 
-__all__ = ["Inputs", "NamedKind", "ObjectReader", "OpenKind", "ReadState"]
+__all__ = ["Inputs", "NamedKind", "ObjectReader", "OpenKind"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +27,6 @@ class NamedKind:
     version: str = ""
 
 
-class ReadState(Protocol):
-    """The health of a reader; see :class:`fivespot.runtime.cache.InformerStatus`."""
-
-    @property
-    def synced(self) -> bool: ...
-
-    @property
-    def last_error(self) -> Exception | None: ...
-
-    @property
-    def error_since(self) -> float | None: ...
-
-
 class ObjectReader(Protocol):
     """Objects of one kind, read without waiting; an :class:`~fivespot.runtime.cache.Informer` is one."""
 
@@ -46,7 +34,7 @@ class ObjectReader(Protocol):
     def synced(self) -> bool: ...
 
     @property
-    def status(self) -> ReadState: ...
+    def status(self) -> CacheStatus: ...
 
     def get(self, key: Key) -> Object | None: ...
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from fivespot.api import Reason, names
+from fivespot.api import Reason
 from fivespot.runtime import Key, ManagerContext, NotFoundError, Object, ObjectRef, Result, merge_diff
 from fivespot.runtime.telemetry import EventNote
 
@@ -107,8 +107,7 @@ class MachineStatusWriter:
 
     def tell_failure(self, obj: Object, message: str) -> None:
         """Record an event where no status can be written."""
-        head = obj.head
-        regarding = ObjectRef(names.API_VERSION, names.KIND, head.namespace, head.name, head.uid)
+        regarding = ObjectRef.of(SCHEDULED_MACHINES, obj)
         self._events.note(
             regarding, EventNote(reason=Reason.RECONCILE_FAILED, message=message[:_EVENT_LIMIT], warning=True)
         )
@@ -173,7 +172,7 @@ class MachineStatusWriter:
     def _tell(self, s: Snapshot, events: list[EventNote]) -> None:
         if not events:
             return
-        regarding = ObjectRef(names.API_VERSION, names.KIND, s.head.namespace, s.head.name, s.head.uid)
+        regarding = ObjectRef.of(SCHEDULED_MACHINES, s.head)
         for event in events:
             self._events.note(regarding, event)
 

@@ -76,10 +76,10 @@ class Health:
 
 
 def _outcomes(checks: Mapping[str, Check]) -> dict[str, str]:
-    return {name: _outcome(check) for name, check in checks.items()}
+    return {name: _result_of(check) for name, check in checks.items()}
 
 
-def _outcome(check: Check) -> str:
+def _result_of(check: Check) -> str:
     try:
         return check()
     except Exception as error:
