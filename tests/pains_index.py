@@ -276,7 +276,7 @@ INDEX: dict[str, Row] = {
         "java-operator-sdk#3525",
         (
             "tests/unit/runtime/reconcile/test_controller.py::test_events_run_a_failing_key_at_once_and_keep_its_deadline",
-            "tests/unit/runtime/reconcile/test_controller.py::test_however_a_run_ends_its_key_is_handed_back_and_its_worker_goes_on",
+            "tests/unit/runtime/reconcile/test_controller.py::test_however_a_run_ends_its_key_is_handed_back_and_its_worker_changed_world",
             "tests/unit/runtime/workqueue/test_queue.py::test_events_run_a_failing_key_at_once_but_change_neither_its_count_nor_its_deadline",
         ),
     ),

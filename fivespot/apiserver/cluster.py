@@ -31,7 +31,7 @@ class Cluster:
     def __init__(self, clock: ServerClock, ids: IdGenerator, window: int, bookmarks: float) -> None:
         self.bookmarks = bookmarks
         self.clock = clock
-        self._told: tuple[datetime | None, str] = (None, "")
+        self._formatted: tuple[datetime | None, str] = (None, "")
         self.ids = ids
         self.store = ObjectStore(window)
         self.registry = Registry()
@@ -39,10 +39,10 @@ class Cluster:
     def now(self) -> str:
         """The current time as a ``metav1.Time``."""
         moment = self.clock.now()
-        if moment != self._told[0]:
+        if moment != self._formatted[0]:
             # In virtual time many writes happen at the same instant.
-            self._told = moment, timestamp(moment)
-        return self._told[1]
+            self._formatted = moment, timestamp(moment)
+        return self._formatted[1]
 
     def moment(self) -> datetime:
         """The current time."""

@@ -139,7 +139,7 @@ class Resources:
         options = write_options(request, "CreateOptions")
         decoded = read_object(request, kind, served, options.validation)
         owner = self._owner(kind, served, options)
-        with _telling(decoded.warnings):
+        with _with_warnings(decoded.warnings):
             body = self._writer.create(kind, served, target.namespace, decoded.body, options, owner)
         return self._written(
             201, request, kind, served, body, [*decoded.warnings, *options.warnings], dry_run=options.dry_run
@@ -150,7 +150,7 @@ class Resources:
         decoded = read_object(request, kind, served, options.validation)
         owner = self._owner(kind, served, options, target.subresource)
         name = target.name
-        with _telling(decoded.warnings):
+        with _with_warnings(decoded.warnings):
             body, created = self._writer.replace(kind, served, target.namespace, name, decoded.body, options, owner)
         return self._written(
             201 if created else 200,
@@ -205,7 +205,7 @@ class Resources:
             return decoded.body
 
         owner = self._owner(kind, served, options, target.subresource)
-        with _telling(warnings):
+        with _with_warnings(warnings):
             body = self._writer.change(
                 kind,
                 served,
@@ -401,7 +401,7 @@ class Resources:
 
 
 @contextmanager
-def _telling(warnings: Sequence[str]) -> Iterator[None]:
+def _with_warnings(warnings: Sequence[str]) -> Iterator[None]:
     """Add the warnings to error responses."""
     try:
         yield

@@ -253,17 +253,17 @@ class ObjectStore:
     def put(self, group: str, plural: str, entry: Entry) -> None:
         """Store an object under its version."""
         self._by_uid[entry.uid] = (group, plural, entry.key)
-        self._tell(group, plural, self.collection(group, plural).put(entry))
+        self._publish(group, plural, self.collection(group, plural).put(entry))
 
     def remove(self, group: str, plural: str, key: str) -> Entry:
         """Remove an object; returns its last state, at the version of the removal."""
         collection = self.collection(group, plural)
         self._by_uid.pop(collection.entries[key].uid, None)
         event = collection.remove(key, self.next_version())
-        self._tell(group, plural, event)
+        self._publish(group, plural, event)
         return event.new
 
-    def _tell(self, group: str, plural: str, event: Event) -> None:
+    def _publish(self, group: str, plural: str, event: Event) -> None:
         for listener in self._listeners:
             listener(group, plural, event)
 

@@ -75,11 +75,11 @@ def _apply(rule: ValidationRule, value: Any, node: Node, path: str, old: Any, ca
 def _message(rule: ValidationRule, kind: str, own: Any, *old: Any) -> str:
     if rule.message_expression:
         try:
-            told = compile_expression(rule.message_expression, kind).evaluate(own, *old)
+            message = compile_expression(rule.message_expression, kind).evaluate(own, *old)
         except CelError:
-            told = None
-        if isinstance(told, str) and told.strip() and "\n" not in told:
-            return told
+            message = None
+        if isinstance(message, str) and message.strip() and "\n" not in message:
+            return message
     return rule.message or f"failed rule: {rule.rule.strip()}"
 
 

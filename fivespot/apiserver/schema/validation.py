@@ -254,7 +254,7 @@ def _check_unique(value: list[Any], node: Node, path: str, causes: list[FieldCau
     if len({_identity(node, item) for item in value}) == len(value):
         return
     seen: set[str] = set()
-    told: set[str] = set()
+    reported: set[str] = set()
     for number, item in enumerate(value):
         if node.list_type == "map":
             if not isinstance(item, dict):
@@ -262,9 +262,9 @@ def _check_unique(value: list[Any], node: Node, path: str, causes: list[FieldCau
             key = format_value({name: item[name] for name in node.list_keys if name in item})
         else:
             key = format_value(item)
-        if key in seen and key not in told:
+        if key in seen and key not in reported:
             causes.append(FieldCause(f"{path}[{number}]", "FieldValueDuplicate", f"Duplicate value: {key}"))
-            told.add(key)
+            reported.add(key)
         seen.add(key)
 
 

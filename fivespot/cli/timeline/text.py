@@ -67,9 +67,9 @@ def render(
         _summary(spent, whole, len(intervals)),
         *_edges(forecast, period, zone),
     ]
-    told = [f"- {note.reason}: {note.message}" for note in notes]
-    if told:
-        lines += ["", click.style("Notes", bold=True), *told]
+    notes_shown = [f"- {note.reason}: {note.message}" for note in notes]
+    if notes_shown:
+        lines += ["", click.style("Notes", bold=True), *notes_shown]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 

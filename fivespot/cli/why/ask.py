@@ -23,7 +23,7 @@ async def ask(
     """The explanation of one ScheduledMachine.
 
     :param machine: ``NAMESPACE/NAME``, or ``NAME`` in the namespace of the context.
-    :param capi_version: the version of Machines that the controller was told to use, if any.
+    :param capi_version: the version of Machines that the controller is configured to use, if any.
     :raises ConfigError: it cannot be asked for; in one line, why.
     :raises ApiError: the server fails.
     """

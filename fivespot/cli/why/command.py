@@ -60,7 +60,7 @@ def why(
     Reads only, with your own rights, and says what it could not read. Without a namespace that of the context is used.
     The name may be written as kubectl prints it, sm/NAME.
 
-    Exit codes: 0 it is as wanted, 1 it is not (yet), 2 that cannot be told, or the command cannot be used as it is.
+    Exit codes: 0 it is as wanted, 1 it is not (yet), 2 it is unknown, or the arguments are wrong.
     """
     from fivespot.cli.options import api_version  # noqa: PLC0415 - the help must not import the runtime
     from fivespot.cli.why.ask import ask  # noqa: PLC0415

@@ -128,8 +128,8 @@ def explain(j: Evaluated) -> Explanation:
     schedule = _schedule(j)
     settled = _settled(j, ready)
     doubt = settled is Settled.CANNOT_TELL
-    told = not plan.quiet and not j.unanswered
-    message = plan.message if told else (j.unanswered or _unreadable(s) or plan.why_waiting)
+    reported = not plan.quiet and not j.unanswered
+    message = plan.message if reported else (j.unanswered or _unreadable(s) or plan.why_waiting)
     machine = s.machine
     return Explanation(
         machine=f"{s.head.namespace}/{s.head.name}",
@@ -143,8 +143,8 @@ def explain(j: Evaluated) -> Explanation:
         since=read_instant(s.head.deletion_timestamp) if s.head.deleting else _earlier(scheduled.since, s.now),
         precedence=tuple(_precedence(j, schedule)),
         schedule=schedule,
-        phase=plan.phase.value if told else "",
-        reason=ready.reason if told else "",
+        phase=plan.phase.value if reported else "",
+        reason=ready.reason if reported else "",
         message=clean(message, _TEXT),
         node=machine.node if machine is not None else "",
         due=tuple(_step(s, step) for step in plan.steps),

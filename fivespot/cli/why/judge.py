@@ -149,10 +149,10 @@ class _Judge:
     def _as_remembered(self, s: Snapshot, plan: Plan) -> tuple[Plan, bool]:
         """Add the controller's memory: a refused write that is not retried at once, and the administrator's
         brake. The controller runs in another process, but status shows both."""
-        told = _told(s.stored)
-        if not plan.steps or told is None:
+        problem = _reported_problem(s.stored)
+        if not plan.steps or problem is None:
             return plan, False
-        reason, message, stalled = told
+        reason, message, stalled = problem
         deletes = any(isinstance(step, DeleteMachine) for step in plan.steps)
         if reason == Reason.DELETION_RATE_LIMITED and deletes and plan.want in (Want.INACTIVE, Want.DISABLED):
             turn = read_instant(s.stored.raw.get("nextCleanup")) or s.now
@@ -187,7 +187,7 @@ def _unanswered(found: MachineEvaluation) -> str:
     return f"{_QUESTIONS[found.plan.ask]} cannot be answered: {found.unanswered.error}"
 
 
-def _told(stored: StoredStatus) -> tuple[str, str, bool] | None:
+def _reported_problem(stored: StoredStatus) -> tuple[str, str, bool] | None:
     """Return the reason of the problem that status reports, and whether only a person can help."""
     conditions = stored.raw.get("conditions")
     for type_ in ("Stalled", "Reconciling"):

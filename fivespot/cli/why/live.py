@@ -153,7 +153,7 @@ class LiveReaders:
 class LiveInputs:
     """The inputs of an evaluation (:class:`~fivespot.controllers.scheduledmachine.protocols.Inputs`), read on demand.
 
-    :param capi_version: the version of Machines that the controller was told to use, if any.
+    :param capi_version: the version of Machines that the controller is configured to use, if any.
     """
 
     def __init__(self, client: Client, refused: ReadRefused, capi_version: str | None) -> None:

@@ -98,7 +98,7 @@ def render(e: Explanation, *, width: int = WIDEST) -> str:
 
 def _wanted(e: Explanation) -> str:
     if e.up is None:
-        return "cannot be told"
+        return "is unknown"
     since = f", since {_instant(e.since, e.at)}" if e.since is not None else ""
     return f"{'up' if e.up else 'down'} ({e.decided_by}): {e.because}{since}"
 

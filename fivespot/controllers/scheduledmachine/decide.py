@@ -103,8 +103,8 @@ def _bridge_recreation(s: Snapshot, plan: Plan) -> Plan:
     if not isinstance(resolution, Unresolved) or resolution.reason not in _WHILE_RECREATED or left <= 0:
         return plan
     shown = s.stored.raw.get("spotSchedule")
-    told = not isinstance(shown, Mapping) or shown.get("resolved") is not True
-    if told or plan.steps or plan.events or plan.ask is not None or s.head.deleting or not plan.verdict.known:
+    reported = not isinstance(shown, Mapping) or shown.get("resolved") is not True
+    if reported or plan.steps or plan.events or plan.ask is not None or s.head.deleting or not plan.verdict.known:
         return plan
     due = s.now + timedelta(seconds=left)
     return replace(plan, quiet=True, why_waiting=resolution.message, wake=min(plan.wake or due, due))

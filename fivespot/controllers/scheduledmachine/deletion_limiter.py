@@ -56,16 +56,16 @@ class DeletionLimiter:
         self._begun: deque[float] = deque()
         self._granted: set[Key] = set()
         self._lines: dict[str, _Line] = {}
-        self._told: dict[Key, float] = {}
+        self._announced: dict[Key, float] = {}
         self._places = 0
 
     def __len__(self) -> int:
-        return len(self._told) + len(self._granted)
+        return len(self._announced) + len(self._granted)
 
     def begin_term(self, begun: Iterable[float]) -> None:
         """Start over at the beginning of a term. :param begun: the times of known deletions, by whichever process."""
         self._lines.clear()
-        self._told.clear()
+        self._announced.clear()
         self._granted.clear()
         self._begun = deque(sorted(begun)[-self._per_minute :] if self._per_minute is not None else ())
 
@@ -86,7 +86,7 @@ class DeletionLimiter:
             if key.namespace in self._lines:
                 self._lines[key.namespace] = self._lines.pop(key.namespace)
             return 0.0
-        self._told[key] = turn
+        self._announced[key] = turn
         return turn - now
 
     def used(self, key: Key, now: float) -> None:
@@ -97,13 +97,13 @@ class DeletionLimiter:
 
     def release(self, key: Key, now: float) -> None:
         """Give the turn to the next machine: the deletion was refused, or is not wanted any more."""
-        waited = key in self._told
+        waited = key in self._announced
         if waited:
             self._leave(key)
         if waited or key in self._granted:
             self._granted.discard(key)
             self._expire(now)
-            self._tell_next(now)
+            self._wake_earlier(now)
 
     # -- turns ---------------------------------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ class DeletionLimiter:
     def _leave(self, key: Key) -> None:
         line = self._lines[key.namespace]
         line.remove(key)
-        self._told.pop(key, None)
+        self._announced.pop(key, None)
         if not line.places:
             del self._lines[key.namespace]
 
@@ -124,7 +124,7 @@ class DeletionLimiter:
 
     def _pass_over_absent(self, now: float) -> None:
         for line in self._lines.values():
-            if len(line.places) > 1 and self._told.get(line.at(0), now) + _PATIENCE < now:
+            if len(line.places) > 1 and self._announced.get(line.at(0), now) + _PATIENCE < now:
                 key = line.at(0)
                 line.remove(key)
                 self._append(line, key)
@@ -149,11 +149,11 @@ class DeletionLimiter:
         rounds, index = divmod(later, self._per_minute)
         return ends[index] + rounds * _MINUTE
 
-    def _tell_next(self, now: float) -> None:
+    def _wake_earlier(self, now: float) -> None:
         for position, key in enumerate(self._first(self._per_minute or 0)):
             turn = self._turn(position, now)
-            if turn < self._told.get(key, turn) - _NOTICEABLE:
-                self._told[key] = turn
+            if turn < self._announced.get(key, turn) - _NOTICEABLE:
+                self._announced[key] = turn
                 self._wake(key, turn - now)
 
     def _first(self, count: int) -> Iterator[Key]:

@@ -41,7 +41,7 @@ from .observe import machine_resource, template_resources
 from .orphans import OrphanSearch
 from .plan import CreateChildren, DeleteChildren, DeleteMachine, Plan, Want
 from .refusals import Refusals, fingerprint
-from .run_end import Ending, RunEnd, plan_to_tell
+from .run_end import Ending, RunEnd, plan_to_report
 from .settings import MachineSettings
 from .snapshot import Answers, Slot, Snapshot
 from .sources import SCHEDULED_MACHINES, settled_since
@@ -205,7 +205,7 @@ class MachineReconciler:
                 why = found.unanswered
                 return replace(end, error=why.error or StaleReadError(why.why))
             end = await self._act(key, end)
-            if end.error is not None or end.gone or not _goes_on(plan, end.results):
+            if end.error is not None or end.gone or not _changed_world(plan, end.results):
                 return end
             events = plan.events
             answers = replace(s.answers, found=())
@@ -302,7 +302,7 @@ class MachineReconciler:
             acting = group.create_task(self._steps.act(s, end.obj, plan, machines, templates))
             done, _ = await asyncio.wait({acting}, timeout=_SLOW)
             if not done:
-                end = await self._tell_slow(key, end)
+                end = await self._report_slow(key, end)
         results = acting.result()
         self._settle_turn(key, results)
         s = end.snapshot or s
@@ -331,13 +331,13 @@ class MachineReconciler:
         stored = stored_status_of(written)
         return replace(end, obj=written, snapshot=replace(end.snapshot, head=written.head, stored=stored))
 
-    async def _tell_slow(self, key: Key, end: RunEnd) -> RunEnd:
+    async def _report_slow(self, key: Key, end: RunEnd) -> RunEnd:
         assert end.plan is not None
         error = StaleReadError(f"a request has not been answered for {_SLOW:g} s")
-        slow = plan_to_tell(replace(end, error=error), self._timings.conflict_limit, self._timings)
+        slow = plan_to_report(replace(end, error=error), self._timings.conflict_limit, self._timings)
         assert slow is not None
-        told = await self._announce(key, replace(end, plan=slow))
-        return replace(told, plan=end.plan, error=None)
+        reported = await self._announce(key, replace(end, plan=slow))
+        return replace(reported, plan=end.plan, error=None)
 
     def _settle_turn(self, key: Key, results: StepResults) -> None:
         now = self._clock.monotonic()
@@ -408,22 +408,22 @@ class MachineReconciler:
             return Result(requeue_after=self._timings.next_look)
         lasting = now - self._unfinished.setdefault(key, now)
         error = end.error if ending in (Ending.CONFLICT, Ending.FAILED) else None
-        told = plan_to_tell(end, lasting, self._timings)
+        report = plan_to_report(end, lasting, self._timings)
         result = Result(phase=stored_status_of(end.obj).phase or "Pending")
         try:
-            if told is not None:
+            if report is not None:
                 assert end.snapshot is not None
-                result = await self._writer.write(end.obj, end.snapshot, told, let_go=end.results.let_go)
-                self._written(key, end.snapshot, told)
+                result = await self._writer.write(end.obj, end.snapshot, report, let_go=end.results.let_go)
+                self._written(key, end.snapshot, report)
                 if ending is Ending.CONCLUDED:
                     del self._unfinished[key]
             elif error is not None:
-                self._writer.tell_failure(end.obj, f"the run failed: {type(error).__name__}")
+                self._writer.record_failure(end.obj, f"the run failed: {type(error).__name__}")
         except Exception as failure:
             self._metrics.status_failed()
             if lasting >= self._timings.conflict_limit:
                 words = f"{error}; " if error is not None else ""
-                self._writer.tell_failure(end.obj, f"{words}the status cannot be written: {failure}")
+                self._writer.record_failure(end.obj, f"{words}the status cannot be written: {failure}")
             error = error or failure
         self._count(result, begun, error, lasting)
         if error is not None:
@@ -475,7 +475,7 @@ class MachineReconciler:
         return Result(requeue_after=self._timings.clock_check)
 
 
-def _goes_on(plan: Plan, results: StepResults) -> bool:
+def _changed_world(plan: Plan, results: StepResults) -> bool:
     """Whether the steps changed the world, so that it is evaluated again before anything is reported."""
     only_leftovers = bool(plan.steps) and all(isinstance(step, DeleteChildren) for step in plan.steps)
     return only_leftovers and results.refused is None and results.vanished

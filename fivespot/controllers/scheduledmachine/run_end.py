@@ -18,7 +18,7 @@ from .snapshot import Snapshot
 from .status import after_failure
 from .timings import Timings
 
-__all__ = ["Ending", "RunEnd", "plan_to_tell"]
+__all__ = ["Ending", "RunEnd", "plan_to_report"]
 
 
 class Ending(Enum):
@@ -63,7 +63,7 @@ class RunEnd:
         return Ending.WAITING if self.plan is not None and self.plan.quiet else Ending.CONCLUDED
 
 
-def plan_to_tell(end: RunEnd, lasting: float, timings: Timings) -> Plan | None:
+def plan_to_report(end: RunEnd, lasting: float, timings: Timings) -> Plan | None:
     """Return the plan to report after a run; a quiet one where nothing needs to be reported yet, None without any.
 
     :param lasting: seconds since the first of the runs that ended without a conclusion.
@@ -74,8 +74,8 @@ def plan_to_tell(end: RunEnd, lasting: float, timings: Timings) -> Plan | None:
     match end.ending:
         case Ending.WAITING if lasting >= timings.unreadable_limit:
             message = f"waiting: {plan.why_waiting}"
-            told = undecided(s, plan.verdict, plan.want, message)
-            return replace(told, events=plan.events, overdue=plan.overdue, wake=plan.wake)
+            report = undecided(s, plan.verdict, plan.want, message)
+            return replace(report, events=plan.events, overdue=plan.overdue, wake=plan.wake)
         case Ending.CONFLICT if lasting < timings.conflict_limit:
             return replace(plan, quiet=True, why_waiting=str(end.error))
         case Ending.CONFLICT | Ending.FAILED:

@@ -66,11 +66,11 @@ class MachineStatusWriter:
         self._note(key, plan)
         self._count_overdue(key, s, plan)
         if let_go:
-            self._tell(s, list(plan.events))
+            self._record(s, list(plan.events))
             return Result(phase=plan.phase.value)
         # Before the status write: a run that is interrupted in between repeats it, and its token prevents a second
         # event.
-        self._tell(s, [event for event in plan.events if event.once])
+        self._record(s, [event for event in plan.events if event.once])
         wake = self._seconds_to(s, plan)
         if plan.quiet:
             _log.debug("waiting", why=plan.why_waiting)
@@ -83,7 +83,7 @@ class MachineStatusWriter:
                 wake = held if wake is None else min(wake, held)
             else:
                 await self._patch(key, obj, s, plan, change)
-                self._tell(s, [event for event in status_events(s, plan, new) if not event.once])
+                self._record(s, [event for event in status_events(s, plan, new) if not event.once])
         return Result(requeue_after=wake, phase=plan.phase.value)
 
     async def announce(self, obj: Object, s: Snapshot, plan: Plan) -> Object:
@@ -96,16 +96,16 @@ class MachineStatusWriter:
         """
         new = build_status(s, plan)
         change = merge_diff(s.stored.raw, new)
-        self._tell(s, [event for event in plan.events if event.once])
+        self._record(s, [event for event in plan.events if event.once])
         if not change:
             await self._send(obj.key, obj, change, dry_run=True)
             return obj
         written = await self._send(obj.key, obj, change)
         self._after_write(obj.key, s, plan)
-        self._tell(s, [event for event in status_events(s, plan, new) if not event.once])
+        self._record(s, [event for event in status_events(s, plan, new) if not event.once])
         return written
 
-    def tell_failure(self, obj: Object, message: str) -> None:
+    def record_failure(self, obj: Object, message: str) -> None:
         """Record an event where no status can be written."""
         regarding = ObjectRef.of(SCHEDULED_MACHINES, obj)
         self._events.note(
@@ -169,7 +169,7 @@ class MachineStatusWriter:
             waits.append(self._timings.next_look * (1 + self._rng.uniform(0, self._timings.unresolved_jitter)))
         return min(waits) if waits else None
 
-    def _tell(self, s: Snapshot, events: list[EventNote]) -> None:
+    def _record(self, s: Snapshot, events: list[EventNote]) -> None:
         if not events:
             return
         regarding = ObjectRef.of(SCHEDULED_MACHINES, s.head)

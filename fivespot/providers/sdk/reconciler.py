@@ -395,9 +395,9 @@ class ProviderReconciler(Generic[Spec]):
     def _tell_contest(
         self, obj: Object, state: ObjectState, stored: Mapping[str, Any], wanted: Mapping[str, Any], held: float
     ) -> None:
-        if state.contest.told:
+        if state.contest.reported:
             return
-        state.contest.told = True
+        state.contest.reported = True
         self._errors.child(ANOTHER_WRITER).inc()
         message = (
             f"another writer replaces this status ({summary(wanted)}) by its own ({summary(stored)}); it is "

@@ -1,6 +1,6 @@
 """Trouble with the status of one object: another writer undoes it (contract C13), or it cannot be written.
 
-Pure; moments are on the monotonic clock. Neither can be told in the status itself, so it is told beside it.
+Pure; moments are on the monotonic clock. The status itself cannot report either, so events, log and metrics do.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _CALM: Final = 600.0
 """Seconds without an undone status after which corrections are made at once again."""
 _WAITS: Final = Backoff(base=5.0, cap=300.0)
 
-_TELL_AFTER: Final = 15.0
+_REPORT_AFTER: Final = 15.0
 """Seconds for which a status cannot be written before that is told: conflicts and short outages pass."""
-_TELL_AGAIN: Final = 600.0
+_REPORT_AGAIN: Final = 600.0
 
 
 @dataclass(slots=True)
@@ -31,10 +31,10 @@ class Contest:
 
     Only the correction waits: another verdict, or one for an edited spec, is written at once.
 
-    :ivar told: whether it was told since it began.
+    :ivar reported: whether it was reported since it began.
     """
 
-    told: bool = False
+    reported: bool = False
     _written: Mapping[str, Any] | None = None
     _undone: int = 0
     _last: float = 0.0
@@ -54,7 +54,7 @@ class Contest:
             return 0.0
         if self._due is None:
             if now - self._last > _CALM:
-                self._undone, self.told = 0, False
+                self._undone, self.reported = 0, False
             self._undone += 1
             self._last = now
             held = self._undone - _FREE_CORRECTIONS
@@ -71,23 +71,23 @@ class UnwrittenStatus:
     """A status that cannot be written."""
 
     _since: float | None = None
-    _told: float | None = None
+    _reported: float | None = None
 
     def failed(self, begun: float, now: float) -> bool:
         """Record a write that was begun, with all its retries, at one moment and failed at another.
 
-        :return: whether that is to be told now.
+        :return: whether that is to be reported now.
         """
         if self._since is None:
             self._since = begun
-        if now - self._since < _TELL_AFTER or (self._told is not None and now - self._told < _TELL_AGAIN):
+        if now - self._since < _REPORT_AFTER or (self._reported is not None and now - self._reported < _REPORT_AGAIN):
             return False
-        self._told = now
+        self._reported = now
         return True
 
     def written(self) -> None:
         """Record that the status is as it should be."""
-        self._since = self._told = None
+        self._since = self._reported = None
 
 
 def summary(status: Mapping[str, Any]) -> str:

@@ -275,7 +275,7 @@ RULES: Final = (
         "An invalid spec is reported",
         "C10",
         "Refuse it by schema or CEL, or set Ready to False with a reason and a message that names the field, and "
-        "active to false if there never was a verdict.",
+        "active to false if there has never been a verdict.",
         CheckPhase.INVALID,
         checks.check_invalid_spec,
     ),

@@ -154,7 +154,7 @@ def test_a_machine_deleted_by_other_hands_is_replaced_after_a_wait(
 
 
 @pytest.mark.contract("B1.3", "B1.4", "B1.21")
-def test_wanted_again_while_our_own_shutdown_goes_on_it_comes_back_without_a_wait(scenario: Scenario) -> None:
+def test_wanted_again_while_our_own_shutdown_changed_world_it_comes_back_without_a_wait(scenario: Scenario) -> None:
     scenario.create()
     scenario.active(True)
     scenario.wait_made()

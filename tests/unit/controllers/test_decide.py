@@ -232,7 +232,7 @@ def test_no_deletion_is_begun_for_a_schedule_that_cannot_be_read(remembered: Any
 
 
 @pytest.mark.contract("A15")
-def test_a_shutdown_already_begun_goes_on() -> None:
+def test_a_shutdown_already_begun_changed_world() -> None:
     begun = stored_status(active=False, shutdownRequestedTime=at(minutes=5))
     assert steps(decide(blind(stored=begun, machine=machine())), DeleteMachine)
     assert steps(decide(blind(stored=begun, children=(child(Slot.BOOTSTRAP),))), DeleteChildren)
@@ -306,7 +306,7 @@ def test_a_schedule_that_was_never_read_is_pending_not_inactive() -> None:
 
 
 @pytest.mark.contract("A15")
-def test_what_does_not_depend_on_the_schedule_goes_on() -> None:
+def test_what_does_not_depend_on_the_schedule_changed_world() -> None:
     assert steps(decide(blind(spec=spec(kill_switch=True), machine=machine())), DeleteMachine)
     assert steps(decide(blind(cluster=ClusterView(Known.YES, deleting=True), machine=machine())), DeleteMachine)
     assert decide(blind(spec=spec(enabled=False), machine=machine())).reason == Reason.GRACE_PERIOD_ACTIVE

@@ -1,4 +1,4 @@
-"""Which ScheduledMachines run when something changes, and which kinds are read for them; in virtual time."""
+"""Changes run the ScheduledMachines that they concern, and kinds are read while one names them; in virtual time."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ async def test_an_overdue_deletion_counts_once_for_each_object() -> None:
 
 def test_a_failure_that_no_status_can_tell_is_an_event_of_limited_length() -> None:
     reports = Reports()
-    reports.writer.tell_failure(obj(), "x" * 5000)
+    reports.writer.record_failure(obj(), "x" * 5000)
     [event] = reports.events
     assert event.warning
     assert len(event.message) == 1024

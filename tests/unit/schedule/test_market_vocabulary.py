@@ -56,7 +56,7 @@ def test_twenty_four_hours_from_any_time_are_one_line() -> None:
     assert opened({"sessions": [{"from": "mon 17:00", "until": "tue 17:00"}]}) == ["+08 17:00", "-09 17:00"]
 
 
-def test_a_span_is_cut_by_a_holiday_at_its_midnights_and_goes_on_after_it() -> None:
+def test_a_span_is_cut_by_a_holiday_at_its_midnights_and_changed_world_after_it() -> None:
     spec = {"sessions": [{"from": "mon 17:00", "until": "fri 17:00"}], "holidays": ["2027-03-10"]}
     assert opened(spec, days=6) == ["+08 17:00", "-10 00:00", "+11 00:00", "-12 17:00"]
 

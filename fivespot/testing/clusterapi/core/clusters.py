@@ -138,8 +138,8 @@ class ClusterCore:
     async def _write_status(self, obj: Object, conditions: list[Condition], status: Mapping[str, Any]) -> None:
         before = obj.decode().get("status") or {}
         generation, now = obj.head.generation, self._clock.now()
-        told = set_conditions(before.get("conditions"), conditions, generation=generation, now=now)
-        change = merge_diff(before, {**before, **status, "conditions": told})
+        merged = set_conditions(before.get("conditions"), conditions, generation=generation, now=now)
+        change = merge_diff(before, {**before, **status, "conditions": merged})
         if change:
             await self._client.patch_status(CLUSTERS, obj.head, change)
 

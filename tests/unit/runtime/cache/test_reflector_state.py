@@ -89,7 +89,7 @@ def test_a_refused_continue_token_restarts_the_list_at_once_and_then_after_waits
     assert effects == (FetchPage(""),)
 
 
-def test_a_streaming_list_goes_on_as_the_watch() -> None:
+def test_a_streaming_list_changed_world_as_the_watch() -> None:
     state, effects = take_step(State(), Begin())
     assert (state.phase, effects) == (Syncing(), (OpenWatch(None),))
     state, effects = take_step(state, InitialEnd(40))

@@ -328,7 +328,7 @@ async def test_a_failing_key_backs_off_alone_and_success_forgets(logged: list[Mu
     assert [line["retry_in"] for line in failures] == [1, 2, 4, 8, 16, 1]
 
 
-async def test_after_an_outage_work_goes_on_within_seconds_and_its_failures_are_not_held_against_a_key() -> None:
+async def test_after_an_outage_work_changed_world_within_seconds_and_its_failures_are_not_held_against_a_key() -> None:
     """Tries that do not reach the server cost it nothing, so they need no long waits."""
     refused, failed = ConnectError("connection refused"), TransportError("no answer")
     runs = Runs(Script(failed, failed, *[refused] * 40, failed, DONE))
@@ -448,7 +448,7 @@ async def returns_nothing(key: Key) -> Result:
     ],
     ids=lambda act: act.__name__ if callable(act) and hasattr(act, "__name__") else repr(act.outcomes[0]),
 )
-async def test_however_a_run_ends_its_key_is_handed_back_and_its_worker_goes_on(act: Any) -> None:
+async def test_however_a_run_ends_its_key_is_handed_back_and_its_worker_changed_world(act: Any) -> None:
     """java-operator-sdk#3525 (an early return left the key "under processing" for ever) and its neighbours."""
     runs = Runs(act)
     controller = make(runs, workers=1)
@@ -690,7 +690,7 @@ async def test_a_second_term_runs_every_key_once_with_fresh_back_offs() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-async def test_whenever_it_is_stopped_no_run_goes_on_or_starts_afterwards(seed: int) -> None:
+async def test_whenever_it_is_stopped_no_run_changed_world_or_starts_afterwards(seed: int) -> None:
     rng = random.Random(seed)
 
     async def work(key: Key) -> Result:

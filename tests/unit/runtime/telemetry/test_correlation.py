@@ -165,7 +165,7 @@ def test_a_failing_write_is_tried_a_few_times_and_then_dropped() -> None:
     assert (bench.core.waiting, bench.core.unwritten) == (0, 0)
 
 
-def test_a_series_whose_event_has_expired_goes_on_in_a_new_one() -> None:
+def test_a_series_whose_event_has_expired_changed_world_in_a_new_one() -> None:
     bench = Bench()
     bench.see()
     bench.write()

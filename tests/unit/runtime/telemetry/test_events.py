@@ -233,7 +233,7 @@ async def test_an_event_that_exists_already_counts_as_written(error: Exception) 
     assert server.writes == 1
 
 
-async def test_a_series_goes_on_when_its_event_has_expired_on_the_server() -> None:
+async def test_a_series_changed_world_when_its_event_has_expired_on_the_server() -> None:
     gone = api_error(404, "NotFound", "events e not found", request="patch events")
     server = FakeServer(lambda number: gone if number == 2 else None)
     bench = Bench(server)

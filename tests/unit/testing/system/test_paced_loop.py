@@ -101,7 +101,7 @@ def test_what_is_lost_is_caught_up_with_for_a_moment_only() -> None:
     assert run(1000, main()) >= 0.25
 
 
-def test_sockets_work_and_time_goes_on_while_they_are_waited_for() -> None:
+def test_sockets_work_and_time_changed_world_while_they_are_waited_for() -> None:
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(await reader.readline())
         writer.close()
