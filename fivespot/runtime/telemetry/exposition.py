@@ -16,7 +16,7 @@ from .families import CounterFamily, GaugeFamily, HistogramFamily, MetricFamily
 __all__ = ["registry_of", "text"]
 
 
-class Source(Protocol):
+class MetricSource(Protocol):
     """The families to expose; ``Metrics`` is one."""
 
     @property
@@ -25,7 +25,7 @@ class Source(Protocol):
     def families(self) -> Iterable[MetricFamily]: ...
 
 
-def registry_of(source: Source, *, process: bool) -> CollectorRegistry:
+def registry_of(source: MetricSource, *, process: bool) -> CollectorRegistry:
     """Make a registry that collects the families of ``source``.
 
     :param process: export CPU, memory and file descriptors of the process as well.
@@ -64,7 +64,7 @@ def _metric(family: MetricFamily) -> Metric:
 
 
 class _Families(Collector):
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: MetricSource) -> None:
         self._source = source
 
     def describe(self) -> Iterable[Metric]:
