@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -22,7 +23,7 @@ from fivespot.runtime.errors import ConfigError, TransportError, UnauthorizedErr
 from .auth import Access, Credentials, Load, digest_files
 from .client import Client
 from .http import HttpTransport
-from .proxy import proxy_from_environment
+from .proxy import is_local, proxy_from_environment
 from .reader import REQUEST_LIMITS
 from .requests import json_headers
 from .responses import failure, one_line
@@ -133,8 +134,11 @@ async def connect(
         await credentials.close()
         raise
     if access.anonymous:
-        if access.server.startswith("http:"):
-            _logger.warning("no credentials are sent to a server without TLS", source=access.source)
+        url = urlsplit(access.server)
+        if url.scheme == "http":
+            # On this computer it is a server for development, where the line would only be noise.
+            log = _logger.debug if is_local(url.hostname or "") else _logger.warning
+            log("no credentials are sent to a server without TLS", source=access.source)
         else:
             _logger.warning("no credentials are configured, requests are anonymous", source=access.source)
     transport = HttpTransport(credentials, user_agent=user_agent or _default_user_agent(), compress=compress)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from fivespot.runtime.errors import ConfigError
 
-__all__ = ["check_proxy", "proxy_from_environment"]
+__all__ = ["check_proxy", "is_local", "proxy_from_environment"]
 
 
 def proxy_from_environment(server: str, environ: Mapping[str, str]) -> str:
@@ -23,7 +23,7 @@ def proxy_from_environment(server: str, environ: Mapping[str, str]) -> str:
     host = (url.hostname or "").lower()
     name = "HTTPS_PROXY" if url.scheme == "https" else "HTTP_PROXY"
     proxy = _variable(environ, name)
-    if not proxy or _is_local(host) or _is_excepted(host, url.port, _variable(environ, "NO_PROXY")):
+    if not proxy or is_local(host) or _is_excepted(host, url.port, _variable(environ, "NO_PROXY")):
         return ""
     return check_proxy(proxy if "://" in proxy else f"http://{proxy}", name)
 
@@ -49,7 +49,8 @@ def _variable(environ: Mapping[str, str], name: str) -> str:
     return (environ.get(name) or environ.get(name.lower()) or "").strip()
 
 
-def _is_local(host: str) -> bool:
+def is_local(host: str) -> bool:
+    """Whether a host is this computer: ``localhost``, or a loopback address."""
     address = _address(host)
     return host == "localhost" or (address is not None and address.is_loopback)
 

@@ -241,7 +241,26 @@ async def test_credentials_are_never_sent_without_tls(tmp_path: Path, method: st
                 assert "authorization" not in seen.headers
                 assert seen.headers["impersonate-user"] == "jane"
     assert not (tmp_path / "runs").exists(), "no plugin is run for nothing"
-    assert any("without TLS" in entry["event"] for entry in logs)
+    assert [entry["log_level"] for entry in logs if "without TLS" in entry["event"]] == ["debug"], "of this computer"
+
+
+@pytest.mark.parametrize(
+    ("server", "level"),
+    [
+        ("http://api.example.com", "warning"),
+        ("http://192.0.2.7:8080", "warning"),
+        ("http://localhost:8080", "debug"),
+        ("http://[::1]:8080", "debug"),
+    ],
+)
+async def test_credentials_that_are_held_back_are_worth_a_warning_unless_the_server_is_this_computer(
+    tmp_path: Path, server: str, level: str
+) -> None:
+    path = write(tmp_path / "k", config(server, {"token": "abc"}))
+    with capture_logs() as logs:
+        connection = await connect(kubeconfig=str(path))
+        await connection.close()
+    assert [entry["log_level"] for entry in logs if "without TLS" in entry["event"]] == [level]
 
 
 async def test_a_user_name_in_the_url_becomes_basic_authentication(tmp_path: Path, pki: Pki) -> None:
