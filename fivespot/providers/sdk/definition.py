@@ -33,7 +33,7 @@ _METRIC: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 PURE_WORKERS: Final = 32
 """Concurrent runs of a provider that does not wait: a little more than there are concurrent writes."""
 ASKING_WORKERS: Final = 200
-"""Concurrent runs of a provider that asks a source outside the cluster: slow answers to some must not delay the others."""
+"""Concurrent runs of a provider that asks a source outside the cluster: a slow answer must not delay the others."""
 
 Spec = TypeVar("Spec", bound=BaseModel)
 
