@@ -21,7 +21,7 @@ setup:
 demo *ARGS:
     @exec fivespot demo "$@"
 
-# Everything that has to pass (15 minutes on two cores); --order-seed N shuffles the tests, arguments go to pytest
+# Everything that has to pass (17 minutes on two cores); --order-seed N shuffles the tests, arguments go to pytest
 test *ARGS:
     #!/usr/bin/env bash
     set -euo pipefail
@@ -53,7 +53,7 @@ lint:
     mypy fivespot tests tools benchmarks examples
     lint-imports --no-cache
 
-# Tests that need no server (a minute)
+# Tests that need no server (four minutes)
 unit *ARGS:
     pytest tests/unit tests/simulation -n {{ jobs }} "$@"
 
@@ -62,7 +62,7 @@ embedded *ARGS:
     pytest tests/server --server embedded -n {{ jobs }} --dist loadfile "$@"
 
 # Not sorted by size: files with a single test would come last, and they take longest.
-# Tests on the real control plane, those with the real Cluster API included (8 minutes; --long adds slow ones)
+# Tests on the real control plane, those with the real Cluster API included (12 minutes; --long adds slow ones)
 server *ARGS: build-controlplane
     pytest tests/server -m alone "$@" || test $? = 5 # no tests selected
     pytest tests/e2e tests/server tests/apiserver -m "not alone" -n {{ jobs }} --dist loadfile --no-loadscope-reorder "$@"
