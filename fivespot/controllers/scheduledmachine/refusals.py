@@ -16,7 +16,7 @@ __all__ = ["Refusals", "fingerprint"]
 
 _OUTDATED = ""
 """The fingerprint that equals no other."""
-_VARYING = re.compile(r"[A-Za-z-]*[0-9](?:[0-9A-Za-z-]|[.:](?=[0-9]))*")
+_VARYING = re.compile(r"(?<![A-Za-z-])[A-Za-z-]*[0-9](?:[0-9A-Za-z-]|[.:](?=[0-9]))*")
 """Counters, times and ids of requests: words with a digit in them."""
 
 

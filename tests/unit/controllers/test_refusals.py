@@ -153,3 +153,10 @@ def test_time_and_our_own_reports_are_no_relevant_change() -> None:
     assert fingerprint(replace(s, world=world(UP, children=back))) == fingerprint(
         replace(s, world=world(UP, children=back[::-1]))
     )
+
+
+def test_a_long_message_without_a_number_is_compared_in_linear_time(refusals: Refusals) -> None:
+    """An admission webhook chooses its words; quadratic work on 200,000 letters takes minutes."""
+    long = replace(QUOTA, message="x" * 200_000, cause="webhook")
+    refusals.note(KEY, long, Want.ACTIVE, "same", 0.0)
+    assert refusals.note(KEY, replace(long, message="x" * 200_001), Want.ACTIVE, "same", 0.0).message.endswith("x")
