@@ -43,7 +43,7 @@ MACHINES = Resource("cluster.x-k8s.io", "v1beta2", "machines", "Machine")
 OBJECTS = 10_000
 ROUNDS = 5
 BLOCK = 128 * 1024
-"""What one read of a connection brings at most."""
+"""The most bytes that one read of a connection returns."""
 
 
 class Slim(msgspec.Struct, gc=False):

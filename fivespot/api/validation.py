@@ -28,7 +28,7 @@ _MAX_REPAIRED = 8
 _PREFIX = "Value error, "
 _CRON = re.compile(r"[0-9*/,-]+( +[0-9A-Za-z*/,#-]+){4,5}", re.ASCII)
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9, _/.-]*", re.ASCII)
-"""What YAML reads as text without quotes, within a list."""
+"""Text that needs no quotes in a YAML list."""
 
 
 @dataclass(frozen=True, slots=True)

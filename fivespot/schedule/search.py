@@ -44,7 +44,7 @@ class Readings(Protocol):
     exception_days: list[int]
     """The dates that differ from their weekday, sorted."""
     reach: int
-    """How many days, its own included, a window can touch."""
+    """The number of days, its own included, that a window can touch."""
     has_windows: bool
     """Whether there are windows at all: boundaries, each of which fires once."""
     has_hours: bool

@@ -37,7 +37,7 @@ from fivespot.runtime.errors import NotServedError
 __all__ = ["REQUEST", "Evaluated", "judge"]
 
 REQUEST: Final = re.compile(r"(create|delete|patch) ([a-z0-9.-]+) ")
-"""How the message of a refusal begins: what was tried, with the resource."""
+"""The beginning of a refusal's message: the verb and the resource of the request."""
 _TRIED: Final = (Reason.MACHINE_CREATION_FAILED, Reason.MACHINE_DELETION_FAILED, Reason.NODE_TAINTS_UNSUPPORTED)
 
 

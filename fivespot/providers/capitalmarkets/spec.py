@@ -278,8 +278,8 @@ class CapitalMarketsScheduleSpec(ApiModel):
     valid_until: Instant | None = None
     """Not active at and after this instant."""
     lead_time: LongDuration | None = None
-    """How much earlier each opening comes, so that machines are up in time: a whole number of s, m or h, at most
-    168h."""
+    """Time by which each session opens earlier, so that machines are up in time: a whole number of s, m or h, at
+    most 168h."""
 
 
 class CapitalMarketsScheduleStatus(ScheduleStatus):

@@ -352,7 +352,7 @@ class ProviderReconciler(Generic[Spec]):
         held = state.contest.wait(status, wanted, moment, self._rng)
         if held > 0:
             state.held_until = moment + held
-            self._tell_contest(obj, state, status, wanted, held)
+            self._report_contest(obj, state, status, wanted, held)
             return Written.HELD
         # `active` goes into every write, whatever else it changes.
         change["active"] = wanted["active"]
@@ -369,12 +369,12 @@ class ProviderReconciler(Generic[Spec]):
                 return Written.OUTDATED
         except NotFoundError as error:
             # Gone, as the cache will say too; or not, and something that answers for the server says so.
-            self._tell_unwritten(obj, state, moment, error)
+            self._report_unwritten(obj, state, moment, error)
             return Written.OUTDATED
         except NotLeaderError:
             raise
         except FivespotError as error:
-            self._tell_unwritten(obj, state, moment, error)
+            self._report_unwritten(obj, state, moment, error)
             raise
         finally:
             state.in_flight = None
@@ -382,7 +382,7 @@ class ProviderReconciler(Generic[Spec]):
         state.contest.wrote(wanted)
         return Written.MESSAGE if message_only else Written.YES
 
-    def _tell_unwritten(self, obj: Object, state: ObjectState, begun: float, error: Exception) -> None:
+    def _report_unwritten(self, obj: Object, state: ObjectState, begun: float, error: Exception) -> None:
         self._errors.child("status_not_written").inc()
         if not state.unwritten.failed(begun, self._clock.monotonic()):
             return
@@ -392,13 +392,13 @@ class ProviderReconciler(Generic[Spec]):
             "the status cannot be written", kind=self._provider.kind, object=str(obj.key), error=str(error)
         )  # fmt: skip
 
-    def _tell_contest(
+    def _report_contest(
         self, obj: Object, state: ObjectState, stored: Mapping[str, Any], wanted: Mapping[str, Any], held: float
     ) -> None:
         if state.contest.reported:
             return
         state.contest.reported = True
-        self._errors.child(ANOTHER_WRITER).inc()
+        self._errors.child("another_writer").inc()
         message = (
             f"another writer replaces this status ({summary(wanted)}) by its own ({summary(stored)}); it is "
             "corrected less and less often. Stop the other writer, such as a second manager without leader election: "

@@ -25,14 +25,14 @@ from .transport import SendPermit
 __all__ = ["Pool", "Route", "proxy_authorization", "route_of", "watched_socket"]
 
 _KEEPALIVE_SECONDS: Final = 30.0
-"""How long an idle connection is kept: well below the 90 s after which kube-apiserver closes one, because a request
-sent at that moment is lost, and a patch or create then must not be repeated."""
+"""Seconds for which an idle connection is kept: well below the 90 s after which kube-apiserver closes one, because a
+request sent at that moment is lost, and a patch or create then must not be repeated."""
 _DEAD_SECONDS: Final = 15
 """Seconds without an acknowledgement after which the kernel gives a connection up (TCP keep-alive and user timeout)."""
 _NEXT_ADDRESS_SECONDS: Final = 0.25
 """Before the next address of a name is tried beside the first one (RFC 8305, Connection Attempt Delay)."""
-_FAREWELL_SECONDS: Final = 1.0
-"""How long closing waits for connections to end: plenty for a server that is there, and little for one that is not."""
+_CLOSE_SECONDS: Final = 1.0
+"""Seconds for which closing waits for connections to end; a server that has gone must not delay it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class Pool:
             return True
         self._all_lost = asyncio.Event()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_FAREWELL_SECONDS):
+            async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._all_lost.wait()
         return not self._all
 

@@ -21,6 +21,7 @@ _RESOLUTION: Final = 1.0
 """Seconds that a Date header leaves open."""
 _WINDOW: Final = 300.0
 """Seconds for which a response counts."""
+_DATE_LENGTH: Final = 64
 _INTERVAL: Final = 1.0
 """Seconds between two responses that are looked at."""
 
@@ -139,9 +140,6 @@ def _date(headers: Mapping[str, str]) -> datetime | None:
     except (ValueError, OverflowError):
         return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-
-
-_DATE_LENGTH: Final = 64
 
 
 def _direction(seconds: float) -> str:

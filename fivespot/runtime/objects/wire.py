@@ -35,7 +35,7 @@ T = TypeVar("T")
 Json = bytes | bytearray | memoryview | msgspec.Raw
 
 UNDECODABLE: Final = (msgspec.DecodeError, ValueError, RecursionError)
-"""What decoders raise for JSON that they cannot decode. ValueError is Python's for an integer that is too long."""
+"""Errors of decoders for JSON that they cannot decode. ValueError is Python's for an integer that is too long."""
 
 _VERSION_DIGITS: Final = 20
 """Digits of the largest resourceVersion: etcd's revisions are 64 bits wide."""

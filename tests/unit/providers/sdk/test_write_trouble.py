@@ -156,7 +156,7 @@ async def test_two_managers_with_clocks_apart_write_no_more_than_a_handful_of_ti
                 assert 4 < len(stage.writes) <= 16
                 assert stage.told().count("AnotherWriter") == 2, "both say so, once"
                 assert any(line["event"] == "another writer undoes the status" for line in logs)
-                assert counted(stage, "AnotherWriter")
+                assert counted(stage, "another_writer")
                 await asyncio.sleep(3600)
                 assert stage.status(GATES, "noon")["active"] is True
                 assert len(stage.writes) <= 18
