@@ -324,4 +324,4 @@ def overdue(s: Snapshot, plan: Plan) -> Plan:
     if not s.force_finalizer or any(isinstance(step, DropFinalizer) for step in plan.steps):
         return plan
     # Removing the finalizer must not depend on any step or answer of the plan.
-    return replace(plan, ask=None, steps=(*plan.steps, DropFinalizer(forced=True)))
+    return replace(plan, ask=None, recheck=True, steps=(*plan.steps, DropFinalizer(forced=True)))
