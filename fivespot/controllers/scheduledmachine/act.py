@@ -12,6 +12,7 @@ from fivespot.runtime import (
     AlreadyExistsError,
     ApiError,
     Client,
+    ConflictError,
     FivespotError,
     ForbiddenError,
     Head,
@@ -49,7 +50,8 @@ class StepResults:
 
     :param refused: the step that the server refused; the steps after it were not tried.
     :param failure: the error that cut the steps short and may pass.
-    :param unprepared: the optional step that failed; the steps after it were carried out.
+    :param unprepared: the optional step that failed; the steps after it were carried out. A conflict of the last step
+        is a failure instead.
     :param vanished: deletions that were answered as already complete.
     :param let_go: the finalizer was removed, so there may be no object left to write a status to.
     :param taints_lost: the uid of a Machine that was made without its taints and therefore deleted.
@@ -89,7 +91,10 @@ class StepRunner:
             try:
                 await self._step(s, obj, step, machines, templates, results)
             except FivespotError as error:
-                if isinstance(step, PatchMachine) and step.optional:
+                # The last step delays no other, so a change that came first is not a failed preparation: the next run
+                # patches what it then reads.
+                outdated = isinstance(error, ConflictError | StaleReadError) and step is plan.steps[-1]
+                if isinstance(step, PatchMachine) and step.optional and not outdated:
                     results.unprepared = RefusedStep(
                         Reason.MACHINE_DELETION_FAILED,
                         str(error),

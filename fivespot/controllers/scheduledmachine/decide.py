@@ -1,8 +1,7 @@
 """Decides what is to be done for one ScheduledMachine. Pure: a snapshot goes in, a plan comes out.
 
-The phase is never
-an input: it follows from what is wanted and what exists, so every phase recovers once its cause is gone. Ids such as
-B1.10 in comments are those of the contract.
+The phase is never an input: it follows from what is wanted and what exists, so every phase recovers once its cause is
+gone. Ids such as B1.10 in comments are those of the contract.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from fivespot.contract import (
 )
 
 from .cluster_api import Known
-from .common_plans import unreadable, waiting
+from .common_plans import unprepared, unreadable, waiting
 from .decide_down import decide_down
 from .decide_up import decide_up
 from .instants import whole_second
@@ -42,6 +41,7 @@ def decide(s: Snapshot) -> Plan:
     plan = _hold_when_unreadable(s, plan)
     plan = _respect_pause(s, plan)
     plan = _bridge_recreation(s, plan)
+    plan = _retry_preparation(s, plan)
     if plan.recheck or not isinstance(s.world.resolution, Unresolved | Unreadable):
         return plan
     return replace(plan, recheck=True)
@@ -108,6 +108,15 @@ def _bridge_recreation(s: Snapshot, plan: Plan) -> Plan:
         return plan
     due = s.now + timedelta(seconds=left)
     return replace(plan, quiet=True, why_waiting=resolution.message, wake=min(plan.wake or due, due))
+
+
+def _retry_preparation(s: Snapshot, plan: Plan) -> Plan:
+    """Wake when a refused preparation is due: a run in between replaces the wake-up that the refusal asked for."""
+    refused = unprepared(s)
+    if refused is None:
+        return plan
+    due = s.now + timedelta(seconds=refused.due - s.monotonic)
+    return replace(plan, wake=min(plan.wake or due, due))
 
 
 def _respect_pause(s: Snapshot, plan: Plan) -> Plan:

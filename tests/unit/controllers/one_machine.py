@@ -28,10 +28,12 @@ class OfManager:
     """A fault of the manager's requests alone."""
 
     fault: Fault
+    count: int = 0
 
     async def apply(self, request: ApiRequest, handler: Handler) -> ApiResponse:
         if not request.header("user-agent").startswith(AGENT):
             return await handler(request)
+        self.count += 1
         return await self.fault.apply(request, handler)
 
 
@@ -109,8 +111,10 @@ class One:
         bodies = [obj.decode() for obj in found]
         return [body for body in bodies if body.get("reason") == reason]
 
-    def fail(self, fault: Fault, verb: str, resource: str) -> None:
-        self.cluster.faults.add(Rule(OfManager(fault), verb=verb, resource=resource))
+    def fail(self, fault: Fault, verb: str, resource: str) -> OfManager:
+        of_manager = OfManager(fault)
+        self.cluster.faults.add(Rule(of_manager, verb=verb, resource=resource))
+        return of_manager
 
     def before(self, verb: str, resource: str, act: Callable[[], Any]) -> Before:
         fault = Before(act)

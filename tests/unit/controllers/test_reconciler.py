@@ -127,6 +127,57 @@ async def test_a_preparation_that_fails_does_not_hold_back_the_end_of_a_machine_
             assert (await one.status())["phase"] == "Inactive"
 
 
+NO_DRAIN = "machine.cluster.x-k8s.io/exclude-node-draining"
+
+
+async def begin_a_drain_that_lasts(one: One) -> None:
+    """Take the machine away while a finalizer of another controller keeps it."""
+    held = merge_patch({"metadata": {"finalizers": ["example.com/held"]}})
+    await one.cluster.client.patch(MACHINES, KEY, held)
+    await one.turn(on=False)
+    await asyncio.sleep(30)
+    machine = await one.machine()
+    assert machine is not None
+    assert machine.head.deleting
+    assert NO_DRAIN not in machine.head.annotations
+
+
+async def touch(one: One, count: int) -> None:
+    """Change the Machine as Cluster API does while it drains."""
+    await one.cluster.client.patch(MACHINES, KEY, merge_patch({"metadata": {"labels": {"touched": str(count)}}}))
+
+
+@pytest.mark.contract("B2.6")
+async def test_the_kill_switch_stops_a_drain_though_cluster_api_changes_the_machine_first(
+    fivespot_cluster: EmbeddedCluster,
+) -> None:
+    async with one_machine(fivespot_cluster, gracefulShutdownTimeout="0s") as (one, _):
+        await begin_a_drain_that_lasts(one)
+        change = one.before("patch", "machines", lambda: touch(one, 0))
+        await one.edit(killSwitch=True)
+        await asyncio.sleep(5)
+        assert change.done
+        machine = await one.machine()
+        assert machine is not None
+        assert NO_DRAIN in machine.head.annotations
+
+
+@pytest.mark.contract("B2.6")
+async def test_a_refused_preparation_is_retried_when_it_is_due_though_the_machine_changes_in_between(
+    fivespot_cluster: EmbeddedCluster,
+) -> None:
+    async with one_machine(fivespot_cluster, gracefulShutdownTimeout="0s") as (one, _):
+        await begin_a_drain_that_lasts(one)
+        refused = one.fail(Fail(403), "patch", "machines")
+        await one.edit(killSwitch=True)
+        await asyncio.sleep(1)
+        assert refused.count == 1
+        await touch(one, 1)
+        # The first delay is 30 s, a little more or less.
+        await asyncio.sleep(40)
+        assert refused.count == 2
+
+
 @pytest.mark.contract("B2.6")
 async def test_a_machine_that_survives_the_kill_switch_is_drained_again_later(
     fivespot_cluster: EmbeddedCluster,
