@@ -152,10 +152,9 @@ def clear(schedule: str, *, names: tuple[str, ...], everything: bool, **connecti
             others = f"; --all or --name removes: {', '.join(present)}" if present else ""
             click.echo(f"{found.label} has no override made by this command{others}")
             return
-        await remove_entries(server.client, found, chosen)
-        left = [override for override in found.overrides if override.name not in chosen]
+        left = await remove_entries(server.client, found, chosen)
         now = await server_now(server)
-        click.echo(f"Removed override {', '.join(chosen)}. {describe(found, left, now)}.")
+        click.echo(f"Removed override {', '.join(chosen)}. {describe(left, left.overrides, now)}.")
         for name in chosen:
             foreign = [m for m in managers.get(name, ()) if not m.startswith(FIELD_MANAGER)]
             if foreign:

@@ -8,16 +8,17 @@ from datetime import datetime
 from typing import Any, Final
 
 from fivespot.providers.sdk import Override
-from fivespot.runtime import Client, ConfigError, ConflictError, InvalidError, Object, json_patch
+from fivespot.runtime import Client, ConfigError, ConflictError, InvalidError, NotFoundError, json_patch
 from fivespot.runtime.errors import BadRequestError
 from fivespot.runtime.objects import rfc3339
 
-from .schedule import LiveSchedule
+from .schedule import LiveSchedule, read_schedule
 
 __all__ = ["FIELD_MANAGER", "apply_entry", "client_side_owner", "entry_of", "owners", "remove_entries"]
 
 FIELD_MANAGER: Final = "fivespot-override"
 """Prefix of the field managers; the name of the entry follows, so that no apply removes an entry of another name."""
+_ATTEMPTS: Final = 5
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _ITEM_KEY: Final = "k:"
 
@@ -61,24 +62,48 @@ async def apply_entry(client: Client, schedule: LiveSchedule, override: Override
         raise ConfigError(f"{schedule.label}: {error.message}") from error
 
 
-async def remove_entries(client: Client, schedule: LiveSchedule, names: Collection[str]) -> Object:
-    """Remove entries by name, whoever owns them; all others stay.
+async def remove_entries(client: Client, schedule: LiveSchedule, names: Collection[str]) -> LiveSchedule:
+    """Remove entries by name, whoever owns them, and return the schedule as it is then; all others stay.
 
-    :raises ConfigError: the schedule was changed meanwhile.
+    Entries are removed by their place in the list, so the patch holds for one version only: where the schedule was
+    changed meanwhile, perhaps by its provider's report, it is read again.
+
+    :raises ConfigError: the schedule was deleted, or every attempt met another change.
     """
-    operations: list[Mapping[str, Any]] = [
-        {"op": "test", "path": "/metadata/resourceVersion", "value": schedule.version}
-    ]
+    for _ in range(_ATTEMPTS):
+        operations = _removal(schedule, names)
+        if not operations:
+            return schedule
+        try:
+            patched = await client.patch(
+                schedule.resource, schedule.key, json_patch(operations), field_manager=FIELD_MANAGER
+            )
+        except (ConflictError, InvalidError) as error:
+            # The server answers a failed test of a JSON patch with 422, as it does an invalid result.
+            refusal = error.message
+        except NotFoundError as error:
+            raise ConfigError(f"{schedule.label} was deleted meanwhile") from error
+        else:
+            return LiveSchedule(schedule.resource, schedule.key, patched.decode())
+        found = await read_schedule(client, schedule.resource, schedule.key)
+        if found.uid != schedule.uid:
+            raise ConfigError(f"{schedule.label} was deleted and created again meanwhile; nothing was removed")
+        if found.version == schedule.version:
+            raise ConfigError(f"{schedule.label}: {refusal}")
+        schedule = found
+    raise ConfigError(f"{schedule.label} changes all the time, nothing was removed; try again ({refusal})")
+
+
+def _removal(schedule: LiveSchedule, names: Collection[str]) -> list[Mapping[str, Any]]:
+    """Operations of a JSON patch that removes the entries from this version of the schedule; none if it has none."""
     entries = schedule.spec.get("overrides") or []
     indices = [i for i, entry in enumerate(entries) if isinstance(entry, dict) and entry.get("name") in names]
+    if not indices:
+        return []
+    unchanged = {"op": "test", "path": "/metadata/resourceVersion", "value": schedule.version}
     if len(indices) == len(entries):
-        operations.append({"op": "remove", "path": "/spec/overrides"})
-    else:
-        operations += [{"op": "remove", "path": f"/spec/overrides/{index}"} for index in reversed(indices)]
-    try:
-        return await client.patch(schedule.resource, schedule.key, json_patch(operations), field_manager=FIELD_MANAGER)
-    except (ConflictError, InvalidError) as error:
-        raise ConfigError(f"{schedule.label} was changed meanwhile, nothing was removed: {error.message}") from error
+        return [unchanged, {"op": "remove", "path": "/spec/overrides"}]
+    return [unchanged, *({"op": "remove", "path": f"/spec/overrides/{index}"} for index in reversed(indices))]
 
 
 def owners(body: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
