@@ -11,7 +11,7 @@ from typing import Any, Final
 from fivespot.api import Phase, Reason, names
 from fivespot.cli.why.live import LiveInputs, ReadRefused, Unread
 from fivespot.controllers.scheduledmachine.decide import decide
-from fivespot.controllers.scheduledmachine.evaluate import MachineEvaluation, evaluate, look
+from fivespot.controllers.scheduledmachine.evaluate import MachineEvaluation, evaluate, observe_machine
 from fivespot.controllers.scheduledmachine.instants import read_instant
 from fivespot.controllers.scheduledmachine.live_lookup import LiveLookup
 from fivespot.controllers.scheduledmachine.plan import DeleteMachine, Plan, Question, Want
@@ -139,7 +139,7 @@ class _Judge:
             head=head,
             spec=spec,
             stored=stored,
-            world=look(self._inputs, head, spec, stored, self._capi_version),
+            world=observe_machine(self._inputs, head, spec, stored, self._capi_version),
             timings=Timings(),
         )
         # Without a finalizer the controller has not seen the object yet, and nothing was created for it.

@@ -21,7 +21,7 @@ from .snapshot import Answers, Snapshot, World
 from .spec import SpecView
 from .stored_status import StoredStatus
 
-__all__ = ["MachineEvaluation", "evaluate", "look"]
+__all__ = ["MachineEvaluation", "evaluate", "observe_machine"]
 
 ROUNDS: Final = 12
 """Attempts at a stable snapshot before the run is given up: definitions, the Machine, and the kinds that it names."""
@@ -39,7 +39,9 @@ class MachineEvaluation:
     unanswered: Unanswered | None = None
 
 
-def look(inputs: Inputs, head: Head, spec: SpecView, stored: StoredStatus, capi_version: str | None) -> World:
+def observe_machine(
+    inputs: Inputs, head: Head, spec: SpecView, stored: StoredStatus, capi_version: str | None
+) -> World:
     """Return the world around one ScheduledMachine, once everything that it names is being read.
 
     :param capi_version: the Machine version that the administrator asked for, if any.

@@ -32,7 +32,7 @@ from .act import StepResults, StepRunner
 from .common_plans import is_our_status
 from .decide import decide
 from .deletion_limiter import DeletionLimiter
-from .evaluate import MachineEvaluation, evaluate, look
+from .evaluate import MachineEvaluation, evaluate, observe_machine
 from .informers import MachineInformers
 from .instants import read_instant, whole_second
 from .live_lookup import LiveLookup
@@ -234,7 +234,7 @@ class MachineReconciler:
 
     def _snapshot(self, key: Key, obj: Object, *, fresh: bool = False) -> Snapshot:
         spec, stored = self._spec(key, obj), stored_status_of(obj)
-        world = look(self._informers, obj.head, spec, stored, self._settings.capi_version)
+        world = observe_machine(self._informers, obj.head, spec, stored, self._settings.capi_version)
         now, monotonic = self._clock.now(), self._clock.monotonic()
         unreadable_for = 0.0
         if isinstance(world.resolution, Unreadable):
@@ -348,7 +348,7 @@ class MachineReconciler:
             self._limiter.release(key, now)
 
     def _look(self, s: Snapshot) -> Any:
-        return look(self._informers, s.head, s.spec, s.stored, self._settings.capi_version)
+        return observe_machine(self._informers, s.head, s.spec, s.stored, self._settings.capi_version)
 
     def _conclude(self, key: Key, s: Snapshot, plan: Plan, results: StepResults) -> Plan:
         """Return the plan with the results of its steps."""

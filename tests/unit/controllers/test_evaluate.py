@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from fivespot.controllers.scheduledmachine.evaluate import MachineEvaluation, evaluate, look, with_answers
+from fivespot.controllers.scheduledmachine.evaluate import MachineEvaluation, evaluate, observe_machine, with_answers
 from fivespot.controllers.scheduledmachine.live_lookup import LiveLookup, Unanswered
 from fivespot.controllers.scheduledmachine.observe import MACHINE_KIND
 from fivespot.controllers.scheduledmachine.plan import DeleteChildren, Plan, Question
@@ -154,9 +154,9 @@ async def test_a_caller_can_decide_with_what_it_remembers() -> None:
 @pytest.mark.contract("B2.3")
 def test_a_look_reads_the_schedule_and_every_kind_that_is_named() -> None:
     inputs = Cached()
-    found = look(inputs, head(), spec(), stored_status(infrastructureRef=ref(OLD_INFRASTRUCTURE)), "v1beta2")
+    found = observe_machine(inputs, head(), spec(), stored_status(infrastructureRef=ref(OLD_INFRASTRUCTURE)), "v1beta2")
     kinds = [BOOTSTRAP.group_kind, INFRASTRUCTURE.group_kind, OLD_INFRASTRUCTURE.group_kind]
     assert inputs.required == [HOURS_KIND, *kinds]
     assert found.capi.version == "v1beta2"
     del inputs.kinds[MACHINE_KIND]
-    assert look(inputs, head(), spec(), stored_status(), None).capi.version == ""
+    assert observe_machine(inputs, head(), spec(), stored_status(), None).capi.version == ""
