@@ -147,7 +147,8 @@ def program_settings(
 class ProcessSettings:
     """Endpoints and leader election of a process that runs a manager.
 
-    :param bind_address: None for all addresses in a cluster, else loopback.
+    :param bind_address: None for all addresses of both families in a cluster, else loopback.
+    :param debug: whether to serve ``/debug/...``.
     :param leader_election: None for in a cluster only.
     :param lease_name: "" where it follows from the reconcilers.
     :param pod_name: the identity in the Lease; "" for one that is made up.
@@ -166,6 +167,7 @@ class ProcessSettings:
     lease_renew_deadline: float = LEASE_RENEW_DEADLINE.default
     lease_retry_period: float = LEASE_RETRY_PERIOD.default
     pod_name: str = ""
+    debug: bool = False
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> ProcessSettings:
@@ -213,9 +215,10 @@ class ProcessSettings:
         self.check()
         return ServingSettings(
             # The probes of a pod come from outside of it.
-            bind_address=self.bind_address or ("0.0.0.0" if in_cluster else "127.0.0.1"),  # noqa: S104
+            bind_address=self.bind_address or ("" if in_cluster else "127.0.0.1"),
             metrics_port=self.metrics_port,
             health_port=self.health_port,
+            debug=self.debug,
         )
 
     def _election(self, reconcilers: tuple[str, ...], in_cluster: bool, identity: str) -> ElectionSettings | None:

@@ -89,9 +89,12 @@ def _log_format() -> Literal["json", "text"]:
     envvar="FORCE_FINALIZER_ON_TIMEOUT",
     help="Remove the finalizer of a deleted ScheduledMachine even if its machine was not removed in time.",
 )
-@click.option("--bind-address", metavar="IP", help="Default: 0.0.0.0 in a cluster, else 127.0.0.1.")
+@click.option("--bind-address", metavar="IP", help="Default: all addresses in a cluster, else 127.0.0.1.")
 @click.option("--metrics-port", **_setting("port", settings.METRICS_PORT), help="0 chooses a free port.")
 @click.option("--health-port", **_setting("port", settings.HEALTH_PORT), help="0 chooses a free port.")
+@click.option(
+    "--debug", is_flag=True, help="Serve /debug on the health port, to loopback peers; a dry run does so always."
+)
 @click.option("-v", "--verbose", count=True, show_default=False, help="Log debug messages.")
 @click.option(
     "--log-format",

@@ -112,7 +112,8 @@ def assemble(
 ) -> Manager:
     """Assemble a manager from its options and a connection."""
     # A dry run writes nothing, not even a Lease, and works beside the process that holds it.
-    chosen = replace(options, leader_election=False) if options.dry_run else options
+    # Its plans are what it is run for.
+    chosen = replace(options, leader_election=False, debug=True) if options.dry_run else options
     settings = chosen.manager_settings(
         options.reconcilers,
         in_cluster=connection.in_cluster,

@@ -12,7 +12,7 @@ def test_in_a_pod_it_serves_and_stands_for_election_and_elsewhere_it_does_not() 
     inside = program_settings({}, ["toggle", "bell"], in_cluster=True, identity="me")
     assert inside.serving is not None
     assert (inside.serving.metrics_port, inside.serving.health_port, inside.serving.bind_address) == (
-        *(8080, 8081, "0.0.0.0"),
+        *(8080, 8081, ""),
     )
     assert inside.election is not None
     assert (inside.election.namespace, inside.election.name) == ("5spot-system", "5spot-bell-toggle-leader")

@@ -115,7 +115,7 @@ class ManagerProcess:
             self._kubeconfig = self._plane.service_account_kubeconfig(SYSTEM_NAMESPACE, SERVICE_ACCOUNT, path)
         command = [
             *(sys.executable, "-m", "fivespot.cli", "manager", "--kubeconfig", str(self._kubeconfig)),
-            *("--metrics-port", "0", "--health-port", "0", *self._arguments),
+            *("--metrics-port", "0", "--health-port", "0", "--debug", *self._arguments),
         ]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(

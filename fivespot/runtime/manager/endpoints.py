@@ -31,22 +31,26 @@ _log = structlog.get_logger(__name__)
 class ServingSettings:
     """The addresses to listen on.
 
-    :param bind_address: an IP address of this machine.
+    :param bind_address: an IP address of this machine; "" for all of them, IPv6 and IPv4.
     :param metrics_port: 0 takes a free one.
     :param health_port: 0 takes a free one.
+    :param debug: whether to serve ``/debug/...``.
     """
 
     bind_address: str = "127.0.0.1"
     metrics_port: int = 8080
     health_port: int = 8081
+    debug: bool = False
 
 
 class Serving:
     """An async context manager that listens while it is entered.
 
     ``/metrics`` on the metrics port. On the health port ``/healthz``, ``/readyz`` (``?verbose`` shows every check),
-    the older ``/health``, ``/ready`` and ``/health/status``, and ``/debug/...``, which answers peers on the loopback
-    interface only, since it shows names of objects. The soft limit of open files is raised on the way.
+    the older ``/health``, ``/ready`` and ``/health/status``, and, where the settings ask for it, ``/debug/...``. That
+    shows names of objects, so it answers peers on the loopback interface only. In a pod whose traffic passes through a
+    proxy, such as the sidecar of a service mesh, every peer seems to be one. The soft limit of open files is raised on
+    the way.
 
     :ivar metrics_port: the port in use, once entered.
     :ivar health_port: the port in use, once entered.
@@ -82,7 +86,7 @@ class Serving:
             raise
         _log.info(
             "serving",
-            address=self._settings.bind_address,
+            address=self._settings.bind_address or "all addresses",
             metrics_port=self.metrics_port,
             health_port=self.health_port,
         )
@@ -100,7 +104,7 @@ class Serving:
         except OSError as error:
             cause = error.strerror or str(error)
             raise ConfigError(
-                f"cannot listen on {self._settings.bind_address}:{port} for {what}: {cause.lower()}; "
+                f"cannot listen on {self._settings.bind_address or '*'}:{port} for {what}: {cause.lower()}; "
                 f"choose another --{what}-port or --bind-address"
             ) from error
 
@@ -120,7 +124,9 @@ class Serving:
                 status = {"healthy": healthy, "ready": ready, "k8s_connected": self._connectivity.connected}
                 return _json(status, 200 if healthy and ready else 503)
         prefix, _, view = request.path.rpartition("/")
-        return self._show(view, request.peer) if prefix == "/debug" else _not_found("/healthz, /readyz, /health/status")
+        if prefix == "/debug" and self._settings.debug:
+            return self._show(view, request.peer)
+        return _not_found("/healthz, /readyz, /health/status")
 
     def _show(self, name: str, peer: str) -> ServerResponse:
         if not is_loopback(peer):

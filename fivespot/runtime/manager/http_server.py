@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import resource
+import socket
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -90,10 +91,15 @@ class HttpServer:
     async def listen(self, address: str, port: int) -> int:
         """Start to listen; the port in use.
 
+        :param address: an IP address of this machine; "" for all of them, IPv6 and IPv4.
         :raises OSError: the address or the port cannot be used.
         """
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Connection(self), address, port, backlog=MAX_CONNECTIONS)
+        if address:
+            where: dict[str, Any] = {"host": address, "port": port}
+        else:
+            where = {"sock": _all_addresses(port)}
+        self._server = await loop.create_server(lambda: _Connection(self), **where, backlog=MAX_CONNECTIONS)
         actual: int = self._server.sockets[0].getsockname()[1]
         return actual
 
@@ -282,6 +288,14 @@ class _Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _all_addresses(port: int) -> socket.socket:
+    """One socket for both families, so that a free port is the same in both; IPv4 alone on a host without IPv6."""
+    if socket.has_dualstack_ipv6():
+        with contextlib.suppress(OSError):
+            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    return socket.create_server(("", port))
 
 
 def raise_descriptor_limit() -> None:

@@ -102,7 +102,7 @@ async def test_in_a_cluster_there_is_an_election_unless_it_is_switched_off() -> 
     assert build(leader_election=None)[0].settings.election is None
 
 
-@pytest.mark.parametrize(("in_cluster", "address"), [(True, "0.0.0.0"), (False, "127.0.0.1")])
+@pytest.mark.parametrize(("in_cluster", "address"), [(True, ""), (False, "127.0.0.1")])
 async def test_only_in_a_cluster_do_others_reach_the_endpoints_by_default(in_cluster: bool, address: str) -> None:
     serving = build(in_cluster=in_cluster)[0].settings.serving
     assert serving is not None
@@ -110,6 +110,15 @@ async def test_only_in_a_cluster_do_others_reach_the_endpoints_by_default(in_clu
     given = build(in_cluster=in_cluster, bind_address="::1")[0].settings.serving
     assert given is not None
     assert given.bind_address == "::1"
+
+
+async def test_debug_views_are_served_on_request_and_in_a_dry_run() -> None:
+    def served(**changes: Any) -> bool:
+        serving = build(**changes)[0].settings.serving
+        assert serving is not None
+        return serving.debug
+
+    assert [served(), served(debug=True), served(dry_run=True)] == [False, True, True]
 
 
 async def test_a_dry_run_can_write_nothing_not_even_a_lease() -> None:

@@ -23,7 +23,7 @@ class Bench:
         self.connectivity = Connectivity("https://api")
         self.views: dict[str, Any] = {"queues": lambda: {"machines": [1]}, "broken": self._break}
         self.serving = Serving(
-            ServingSettings(**{"metrics_port": 0, "health_port": 0, **settings}),
+            ServingSettings(**{"metrics_port": 0, "health_port": 0, "debug": True, **settings}),
             health=self.health,
             metrics=self.metrics,
             connectivity=self.connectivity,
@@ -34,9 +34,9 @@ class Bench:
     def _break(self) -> None:
         raise RuntimeError("bug in a view")
 
-    async def get(self, path: str, *, metrics: bool = False) -> tuple[int, str, str]:
+    async def get(self, path: str, *, metrics: bool = False, host: str = "127.0.0.1") -> tuple[int, str, str]:
         port = self.serving.metrics_port if metrics else self.serving.health_port
-        async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as answer:
+        async with aiohttp.ClientSession() as session, session.get(f"http://{host}:{port}{path}") as answer:
             return answer.status, await answer.text(), answer.headers["Content-Type"]
 
 
@@ -130,6 +130,38 @@ async def test_debug_views_answer_and_name_each_other(bench: Bench) -> None:
 )
 def test_debug_views_answer_peers_on_the_loopback_interface_only(peer: str, answers: bool) -> None:
     assert is_loopback(peer) is answers
+
+
+async def test_debug_views_do_not_exist_unless_they_are_asked_for() -> None:
+    bench = Bench(debug=False)
+    async with bench.serving:
+        status, text, _ = await bench.get("/debug/queues")
+    assert (status, text) == (404, "not found; there are: /healthz, /readyz, /health/status\n")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+async def test_all_addresses_are_those_of_both_families(host: str) -> None:
+    if host == "[::1]" and not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has no IPv6")
+    bench = Bench(bind_address="")
+    async with bench.serving:
+        assert (await bench.get("/healthz", host=host))[0] == 200
+        assert (await bench.get("/metrics", host=host, metrics=True))[0] == 200
+        assert (await bench.get("/debug/queues", host=host))[0] == 200
+
+
+async def test_a_host_without_ipv6_listens_on_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    bench = Bench(bind_address="")
+    async with bench.serving:
+        assert (await bench.get("/healthz"))[0] == 200
+
+
+async def test_a_port_that_is_taken_on_all_addresses_is_named() -> None:
+    async with Bench(bind_address="").serving as taken:
+        with pytest.raises(ConfigError, match=rf"\*:{taken.health_port} for health: .*in use.*--health-port"):
+            async with Bench(bind_address="", health_port=taken.health_port).serving:
+                pass
 
 
 async def test_a_taken_port_is_named_with_its_flag() -> None:
