@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from controlplane import Api, ApiError, ControlPlane, read_crds
 from support import eventually
@@ -37,10 +39,11 @@ def admin(plane: ControlPlane) -> Api:
 
 @pytest.fixture(scope="module")
 def limited(plane: ControlPlane) -> Iterator[Callable[[Json], Api]]:
-    """Makes users who may do all with ScheduledMachines in the namespace, and besides only what the test says."""
+    """Makes users who may do all with ScheduledMachines and create Machines in the namespace, and besides only what the
+    test says."""
     clients: list[Api] = []
 
-    def make(rule: Json) -> Api:
+    def make(rule: Json, *, with_machines: bool = True) -> Api:
         name = f"user-{len(clients)}"
         metadata = {"name": name, "namespace": NAMESPACE}
         group = "rbac.authorization.k8s.io"
@@ -49,7 +52,8 @@ def limited(plane: ControlPlane) -> Iterator[Callable[[Json], Api]]:
             "resources": ["scheduledmachines", "scheduledmachines/status"],
             "verbs": ["*"],
         }
-        rules = [own, *([rule] if rule else [])]
+        machines = {"apiGroups": ["cluster.x-k8s.io"], "resources": ["machines"], "verbs": ["create"]}
+        rules = [own, *([machines] if with_machines else []), *([rule] if rule else [])]
         subject = {"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}
         plane.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
         plane.api.create({"apiVersion": f"{group}/v1", "kind": "Role", "metadata": metadata, "rules": rules})
@@ -144,6 +148,26 @@ DENIED: dict[str, tuple[Json, str]] = {
     "reserved embedded annotation": (
         {"infrastructureSpec": infrastructure(metadata={"annotations": {"k8s.io/x": ""}})},
         "reserved prefixes",
+    ),
+    **{
+        f"power {key}": (
+            {"machineTemplate": {field: {key: ""}}},
+            f"nodes, deletions or topologies: {key}; an administrator",
+        )
+        for field, key in (
+            ("annotations", "pre-drain.delete.hook.machine.cluster.x-k8s.io/wait"),
+            ("annotations", "pre-terminate.delete.hook.machine.cluster.x-k8s.io"),
+            ("annotations", "pre-terminate.delete.hook.machine.cluster.x-k8s.io/wait"),
+            ("labels", "node-restriction.kubernetes.io/pci"),
+            ("labels", "fips.node-restriction.kubernetes.io/level"),
+            ("labels", "node-role.kubernetes.io/control-plane"),
+            ("labels", "node-role.kubernetes.io/master"),
+            ("labels", "topology.cluster.x-k8s.io/owned"),
+        )
+    },
+    "power in an embedded object": (
+        {"infrastructureSpec": infrastructure(metadata={"labels": {"topology.cluster.x-k8s.io/owned": ""}})},
+        "topology.cluster.x-k8s.io/owned; an administrator",
     ),
     "taint key": ({"nodeTaints": [taint("a b")]}, "keys must be qualified names"),
     "long taint key": ({"nodeTaints": [taint(f"{'a' * 200}.{'b' * 51}/c")]}, "keys must be qualified names"),
@@ -275,3 +299,127 @@ def test_foreground_deletion_ends_with_the_policy_in_force(admin: Api, existing:
     )
     admin.patch(*MACHINE, existing, NAMESPACE, {"metadata": {"finalizers": []}})
     assert admin.find(*MACHINE, existing, NAMESPACE) is None
+
+
+EMBEDDED = {
+    "apiGroups": ["bootstrap.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"],
+    "resources": ["standinbootstraps", "standinmachines"],
+    "verbs": ["create"],
+}
+
+
+def test_who_may_create_all_but_the_machine_is_refused(limited: Callable[..., Api]) -> None:
+    user = limited(EMBEDDED, with_machines=False)
+    assert "you may not create machines.cluster.x-k8s.io in namespace default" in denial(user)
+
+
+STOPS: dict[str, Json] = {
+    "kill switch": {"killSwitch": True},
+    "disabled": {"enabled": False},
+    "both": {"killSwitch": True, "enabled": False},
+}
+
+
+@pytest.mark.parametrize("stop", STOPS.values(), ids=STOPS.keys())
+def test_stopping_is_allowed_to_everybody_who_may_write_the_object(
+    outsider: Api, admin: Api, existing: str, stop: Json
+) -> None:
+    for how in ("merge", "apply", "replace"):
+        before = admin.get(*MACHINE, existing, NAMESPACE)
+        if how == "merge":
+            outsider.patch(*MACHINE, existing, NAMESPACE, {"spec": stop})
+        elif how == "apply":
+            body = machine(existing, NAMESPACE, **stop)
+            body["metadata"]["finalizers"] = before["metadata"]["finalizers"]
+            path = f"/apis/{MACHINE[0]}/namespaces/{NAMESPACE}/scheduledmachines/{existing}"
+            query = {"fieldManager": "test", "force": "true"}
+            outsider.request("PATCH", path, body, query=query, content_type="application/apply-patch+yaml")
+        else:
+            outsider.replace({**before, "spec": {**before["spec"], **stop}})
+        stored = admin.get(*MACHINE, existing, NAMESPACE)["spec"]
+        assert {name: stored[name] for name in stop} == stop
+        admin.patch(*MACHINE, existing, NAMESPACE, {"spec": {"killSwitch": False, "enabled": True}})
+
+
+def test_a_stop_of_an_object_that_breaks_every_rule_is_allowed(plane: ControlPlane, outsider: Api, admin: Api) -> None:
+    binding = ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "scheduledmachine-validation")
+    body = admin.get(*binding)
+    admin.delete(*binding)
+    wrong = machine("stored-before", NAMESPACE, nodeDrainTimeout="x", bootstrapSpec=bootstrap("v1", kind="Secret"))
+    eventually(lambda: denial(admin, nodeDrainTimeout="x") == "", what="the policy is not in force")
+    admin.create(wrong)
+    metadata = {name: body["metadata"][name] for name in ("name", "labels")}
+    admin.create({**{name: body[name] for name in ("apiVersion", "kind", "spec")}, "metadata": metadata})
+    eventually(lambda: denial(admin, nodeDrainTimeout="x") != "", what="the policy is in force again")
+    stopped = outsider.patch(*MACHINE, "stored-before", NAMESPACE, {"spec": {"killSwitch": True}})
+    assert stopped["spec"]["killSwitch"] is True
+    admin.delete(*MACHINE, "stored-before", NAMESPACE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"killSwitch": True, "clusterName": "other"},
+        {"killSwitch": True, "priority": 1},
+        {"enabled": False, "machineTemplate": {"labels": {"a": "b"}}},
+        {"killSwitch": True, "bootstrapSpec": bootstrap(kind="Other")},
+        {"enabled": False, "schedule": reference(name="other")},
+        {"killSwitch": True, "gracefulShutdownTimeout": "1s"},
+        {"killSwitch": True, "nodeTaints": [taint("a")]},
+    ],
+    ids="+".join,
+)
+def test_more_than_a_stop_is_judged(outsider: Api, existing: str, change: Json) -> None:
+    with pytest.raises(ApiError, match="you may not create"):
+        outsider.patch(*MACHINE, existing, NAMESPACE, {"spec": change})
+
+
+@pytest.mark.parametrize(
+    ("stopped", "start"),
+    [
+        ({"killSwitch": True}, {"killSwitch": False}),
+        ({"killSwitch": True}, {"killSwitch": None}),
+        ({"enabled": False}, {"enabled": True}),
+        ({"enabled": False}, {"enabled": None}),
+        ({"killSwitch": True}, {"killSwitch": False, "enabled": False}),
+        ({"enabled": False}, {"killSwitch": True, "enabled": True}),
+    ],
+)
+def test_starting_again_is_judged(outsider: Api, admin: Api, existing: str, stopped: Json, start: Json) -> None:
+    admin.patch(*MACHINE, existing, NAMESPACE, {"spec": stopped})
+    with pytest.raises(ApiError, match="you may not create"):
+        outsider.patch(*MACHINE, existing, NAMESPACE, {"spec": start})
+
+
+def test_every_field_of_the_spec_is_compared_before_a_change_counts_as_a_stop() -> None:
+    policy = yaml.safe_load((MANIFESTS / "admission" / "policy.yaml").read_text())
+    [condition] = [found for found in policy["spec"]["matchConditions"] if found["name"] == "more-than-a-stop"]
+    [definition] = [
+        found
+        for found in read_crds(MANIFESTS / "crds")
+        if found["metadata"]["name"] == "scheduledmachines.5spot.finos.org"
+    ]
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    compared = set(re.findall(r"object\.spec\.\??(\w+) == oldObject\.spec\.\??\1\b", condition["expression"]))
+    assert compared == set(schema["properties"])
+
+
+def test_an_administrator_permits_keys_by_name_and_by_prefix(plane: ControlPlane, admin: Api) -> None:
+    policy = ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "scheduledmachine-validation")
+    variables = admin.get(*policy)["spec"]["variables"]
+    [position] = [number for number, found in enumerate(variables) if found["name"] == "permittedKeys"]
+
+    def permit(expression: str) -> None:
+        change = {"op": "replace", "path": f"/spec/variables/{position}/expression", "value": expression}
+        admin.patch(*policy, None, [change], how="json")
+
+    def refused(*keys: str) -> bool:
+        return "nodes, deletions or topologies" in denial(admin, machineTemplate={"labels": dict.fromkeys(keys, "")})
+
+    permit("['node-restriction.kubernetes.io/', 'node-role.kubernetes.io/control-plane']")
+    eventually(lambda: not refused("node-role.kubernetes.io/control-plane"), what="the key is permitted")
+    assert not refused("node-restriction.kubernetes.io/pci", "node-role.kubernetes.io/control-plane")
+    assert refused("node-role.kubernetes.io/master")
+    assert refused("node-restriction.kubernetes.io/pci", "topology.cluster.x-k8s.io/owned")
+    permit("[]")
+    eventually(lambda: refused("node-role.kubernetes.io/control-plane"), what="nothing is permitted")
