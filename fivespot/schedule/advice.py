@@ -22,12 +22,11 @@ def advice_on(schedule: WeeklySchedule) -> list[str]:
     rules = [*schedule.windows, *([schedule.hours] if schedule.hours is not None else [])]
     found = list(hour_rule_advice(schedule.hours)) if schedule.hours is not None else []
     found += gap_advice(week_of(rules))
-    if (
-        schedule.lead_time
-        and not any(week_of([rule]) for rule in rules)
-        and not any(exception.windows for exception in schedule.exceptions)
-    ):
-        found.append("leadTime has no effect: nothing opens")
+    if not any(week_of([rule]) for rule in rules) and not any(exception.windows for exception in schedule.exceptions):
+        if schedule.lead_time:
+            found.append("leadTime has no effect: nothing opens")
+        if schedule.lag_time:
+            found.append("lagTime has no effect: nothing opens")
     for index, exception in enumerate(schedule.exceptions):
         name = f'exceptions[{index}] ("{exception.date}")'
         if _is_outside(schedule, exception.date):

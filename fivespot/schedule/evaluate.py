@@ -10,10 +10,10 @@ from functools import lru_cache
 from typing import Protocol
 
 from .grammar import DAY
-from .intervals import instant_at, seconds_after, seconds_of
+from .intervals import LAST, instant_at, seconds_after, seconds_of
 from .pattern import Pattern, date_of
 from .rules import WeeklySchedule
-from .search import Occurrence, Search
+from .search import Occurrence, Search, Segment
 
 _SECOND = timedelta(seconds=1)
 
@@ -64,14 +64,20 @@ class Bounds(Protocol):
     @property
     def valid_until(self) -> datetime | None: ...
 
+    @property
+    def lead_time(self) -> timedelta: ...
+
+    @property
+    def lag_time(self) -> timedelta: ...
+
 
 class Timeline:
     """A schedule prepared for evaluation. Create one per schedule and keep it, because it caches."""
 
     def __init__(self, schedule: WeeklySchedule) -> None:
         self.schedule = schedule
-        # Rules, exceptions, merge, lead time, merge; validity and `enabled` are applied to the result.
-        self._search = Search(schedule.zone, Pattern(schedule), schedule.lead_time // _SECOND)
+        # Rules, exceptions, merge, lead and lag time, merge; validity and `enabled` are applied to the result.
+        self._search = Search(schedule.zone, Pattern(schedule), widening(schedule))
 
     def evaluate(self, at: datetime) -> Evaluation:
         """Return the state at ``at``, which must have an offset (ValueError otherwise)."""
@@ -90,8 +96,27 @@ class Timeline:
         return skipped_within(self._search, self.schedule, start, end)
 
 
+def widening(bounds: Bounds) -> int:
+    """The lead of the :class:`Search` that :func:`evaluate_within` takes, in seconds: lead and lag time together."""
+    return (bounds.lead_time + bounds.lag_time) // _SECOND
+
+
+def find_segment(search: Search, bounds: Bounds, at: int) -> Segment:
+    """The period without a change around an instant, lead and lag time included.
+
+    Opening ``lead`` earlier and closing ``lag`` later is the same as opening ``lead + lag`` earlier, with everything
+    ``lag`` later. So the search only ever moves openings.
+    """
+    lag = bounds.lag_time // _SECOND
+    found = search.find(at - lag)
+    return Segment(found.start + lag, found.end + lag if found.end <= LAST else found.end, found.active)
+
+
 def evaluate_within(search: Search, bounds: Bounds, at: datetime) -> Evaluation:
-    """The state at an instant of what a search finds, with ``enabled`` and validity laid over it."""
+    """The state at an instant of what a search finds, with ``enabled`` and validity laid over it.
+
+    :param search: of the rules, with the lead that :func:`widening` returns.
+    """
     now = seconds_of(at)
     opens, closes = bounds.valid_from, bounds.valid_until
     if not bounds.enabled:
@@ -99,10 +124,10 @@ def evaluate_within(search: Search, bounds: Bounds, at: datetime) -> Evaluation:
     if closes is not None and at >= closes:
         return Evaluation(False, None, Cause.NO_LONGER_VALID)
     if opens is not None and at < opens:
-        segment = search.find(seconds_of(opens))
+        segment = find_segment(search, bounds, seconds_of(opens))
         first = opens.astimezone(UTC) if segment.active else instant_at(segment.end)
         return Evaluation(False, _before(first, closes), Cause.NOT_YET_VALID)
-    segment = search.find(now)
+    segment = find_segment(search, bounds, now)
     until = instant_at(segment.end)
     if not segment.active:
         return Evaluation(False, _before(until, closes), Cause.CLOSED)

@@ -15,7 +15,7 @@ from .errors import GrammarError
 from .grammar import DAY, DAYS, format_time, parse_date, parse_days, parse_hours, parse_moment, parse_time
 
 MAX_LEAD = timedelta(days=7)
-"""The longest lead time: a longer one would join all windows of a weekly rule into one."""
+"""The longest lead or lag time: a longer one would join all windows of a weekly rule into one."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,8 @@ class WeeklySchedule:
     """A whole schedule: the union of the hour rule and the windows, in one zone.
 
     Applied in this order: rules, ``exceptions``, merge, ``lead_time`` (by which each opening moves earlier, in
-    elapsed time), merge, ``valid_from`` (inclusive) and ``valid_until`` (exclusive), ``enabled``.
+    elapsed time) and ``lag_time`` (by which each closing moves later), merge, ``valid_from`` (inclusive) and
+    ``valid_until`` (exclusive), ``enabled``.
     """
 
     zone: Zone
@@ -150,10 +151,11 @@ class WeeklySchedule:
     valid_from: datetime | None = None
     valid_until: datetime | None = None
     lead_time: timedelta = timedelta(0)
+    lag_time: timedelta = timedelta(0)
     enabled: bool = True
 
     def __post_init__(self) -> None:
-        check_bounds(self.valid_from, self.valid_until, self.lead_time)
+        check_bounds(self.valid_from, self.valid_until, self.lead_time, self.lag_time)
         seen: set[date] = set()
         for index, exception in enumerate(self.exceptions):
             if exception.date in seen:
@@ -164,13 +166,16 @@ class WeeklySchedule:
             seen.add(exception.date)
 
 
-def check_bounds(valid_from: datetime | None, valid_until: datetime | None, lead_time: timedelta) -> None:
-    """Raises :class:`GrammarError` unless the instants have an offset and the lead time is whole seconds."""
+def check_bounds(
+    valid_from: datetime | None, valid_until: datetime | None, lead_time: timedelta, lag_time: timedelta
+) -> None:
+    """Raises :class:`GrammarError` unless the instants have an offset, and lead and lag time are whole seconds."""
     for name, bound in (("validFrom", valid_from), ("validUntil", valid_until)):
         if bound is not None and not _is_instant(bound):
             raise GrammarError("an instant needs an offset, and a year 1 to 9999 in UTC", field=name)
-    if not timedelta(0) <= lead_time <= MAX_LEAD or lead_time.microseconds:
-        raise GrammarError("a lead time is whole seconds, at most 168h", field="leadTime")
+    for name, span in (("leadTime", lead_time), ("lagTime", lag_time)):
+        if not timedelta(0) <= span <= MAX_LEAD or span.microseconds:
+            raise GrammarError("must be whole seconds, at most 168h", field=name)
 
 
 def parse_times(start: str, end: str) -> tuple[int, int]:

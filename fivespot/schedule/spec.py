@@ -34,7 +34,8 @@ def read_schedule(spec: Mapping[str, object]) -> WeeklySchedule:
         exceptions=tuple(exceptions),
         valid_from=instant(spec, "validFrom"),
         valid_until=instant(spec, "validUntil"),
-        lead_time=lead_time(spec),
+        lead_time=margin(spec, "leadTime"),
+        lag_time=margin(spec, "lagTime"),
         enabled=flag(spec, "enabled"),
     )
 
@@ -58,12 +59,12 @@ def _exception(exception: Mapping[str, object]) -> DateException:
     return DateException.parse(date_text(exception, "date"), windows)
 
 
-def lead_time(spec: Mapping[str, object]) -> timedelta:
-    """The ``leadTime`` of a spec, by default none."""
-    written = spec.get("leadTime")
+def margin(spec: Mapping[str, object], name: str) -> timedelta:
+    """The ``leadTime`` or ``lagTime`` of a spec, by default none."""
+    written = spec.get(name)
     if written is None:
         return timedelta(0)
-    with within("leadTime"):
+    with within(name):
         return parse_duration(text(written), at_most=MAX_LEAD)
 
 

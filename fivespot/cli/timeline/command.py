@@ -66,6 +66,7 @@ def timeline(
     """
     # The help must not import the models.
     from fivespot.cli.timeline.documents import STDIN, read_objects  # noqa: PLC0415
+    from fivespot.cli.timeline.margins import without_margins  # noqa: PLC0415
     from fivespot.cli.timeline.period import read_period, read_zone  # noqa: PLC0415
     from fivespot.cli.timeline.schedules import (  # noqa: PLC0415
         ProviderKinds,
@@ -92,39 +93,53 @@ def timeline(
     for schedule in chosen:
         # Problems of all schedules are reported before anything is shown.
         prepare(schedule, known.provider(schedule))
+    plain = without_margins(schedules)
     for number, schedule in enumerate(chosen):
         zoned = read_zone(zone) if zone else read_zone(zone_name(schedule, schedules), f"{schedule}: spec.timezone")
         period = read_period(start, end, zoned, now)
         simulation = Simulation(schedules, lambda each: prepare(each, known.provider(each)), period.start)
         forecast = simulation.forecast(schedule)
         forecast.changes(period.end)
+        core = None
+        if plain is not None:
+            # The same without lead and lag time, which the outputs tell apart.
+            bare = Simulation(plain, lambda each: prepare(each, known.provider(each)), period.start)
+            core = bare.forecast(plain[schedules.index(schedule)])
         if png:
             from fivespot.cli.timeline.png import draw  # noqa: PLC0415
 
-            _write("--png", png, draw(schedule.title, forecast, period, zoned))
+            _write("--png", png, draw(schedule.title, forecast, period, zoned, core=core))
         if ics:
             from fivespot.cli.timeline.ics import export  # noqa: PLC0415
 
-            _write("--ics", ics, export(schedule.title, schedule.identity, forecast, period, now))
+            _write("--ics", ics, export(schedule.title, schedule.identity, forecast, period, now, core=core))
         if "-" in (png, ics):
             continue
         if output == "json":
-            click.echo(_as_json(schedule, forecast, period))
+            click.echo(_as_json(schedule, forecast, period, core))
         else:
             click.echo("\n" if number else "", nl=False)
             marks = UNICODE if shows(sys.stdout, UNICODE.all) else ASCII
             notes = simulation.notes(schedule, period)
-            text = render(schedule.title, forecast, period, zoned, notes=notes, marks=marks)
+            text = render(schedule.title, forecast, period, zoned, core=core, notes=notes, marks=marks)
             click.echo(text, nl=False, color=colours())
 
 
-def _as_json(schedule: Schedule, forecast: Forecast, period: Period) -> str:
+def _as_json(schedule: Schedule, forecast: Forecast, period: Period, core: Forecast | None) -> str:
+    from fivespot.cli.timeline.margins import margins  # noqa: PLC0415
+
     # With a fraction of a second where there is one: overrides may have it.
     changes = [
         {"at": rfc3339(change.at, fraction=True), "active": change.active} for change in forecast.changes(period.end)
     ]
     named = {"kind": schedule.kind, "namespace": schedule.namespace, "name": schedule.name}
-    return json.dumps({**named, "initialActive": forecast.initial, "transitions": changes}, indent=2)
+    found: dict[str, object] = {**named, "initialActive": forecast.initial, "transitions": changes}
+    if core is not None:
+        found["leadAndLag"] = [
+            {"start": rfc3339(start, fraction=True), "end": rfc3339(end, fraction=True)}
+            for start, end in margins(forecast.intervals(period), core.intervals(period))
+        ]
+    return json.dumps(found, indent=2)
 
 
 def _write(option: str, path: str, content: bytes) -> None:

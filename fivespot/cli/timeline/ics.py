@@ -6,15 +6,19 @@ import hashlib
 from datetime import datetime, timedelta
 
 from fivespot import __version__
+from fivespot.cli.timeline.days import total
 from fivespot.cli.timeline.forecast import Forecast, Interval, Period
 from fivespot.cli.timeline.formats import length
+from fivespot.cli.timeline.margins import margins
 from fivespot.runtime import ConfigError
 from fivespot.runtime.objects import rfc3339
 
 __all__ = ["export"]
 
 
-def export(title: str, identity: str, forecast: Forecast, period: Period, now: datetime) -> bytes:
+def export(
+    title: str, identity: str, forecast: Forecast, period: Period, now: datetime, *, core: Forecast | None = None
+) -> bytes:
     """Build the calendar of a period.
 
     The uid of an event is derived from the schedule and the end of the event, not from the period, so that another
@@ -22,6 +26,7 @@ def export(title: str, identity: str, forecast: Forecast, period: Period, now: d
 
     :param identity: of the schedule: kind, namespace and name.
     :param now: the time of creation, for ``DTSTAMP``.
+    :param core: the same schedule without lead and lag time, if it has any.
     :raises ConfigError: icalendar is not installed.
     """
     try:
@@ -55,7 +60,7 @@ def export(title: str, identity: str, forecast: Forecast, period: Period, now: d
         event.add("dtstart", start)
         event.add("dtend", end)
         event.add("summary", f"{title} active")
-        event.add("description", _description(interval, period))
+        event.add("description", _description(interval, period, core))
         # The event does not make anybody busy.
         event.add("transp", "TRANSPARENT")
         calendar.add_component(event)
@@ -72,8 +77,10 @@ def _uid(identity: str, interval: Interval) -> str:
     return f"{hashlib.sha256(f'{identity} {end}'.encode()).hexdigest()[:32]}@timeline.5spot.finos.org"
 
 
-def _description(interval: Interval, period: Period) -> str:
+def _description(interval: Interval, period: Period, core: Forecast | None) -> str:
     text = f"Active for {length(interval.end - interval.start)}."
+    if core is not None and (added := total(margins([interval], core.intervals(period)))):
+        text += f" Lead and lag time are {length(added)} of it."
     if interval.start == period.start:
         text += f" It may have begun earlier: the calendar starts at {rfc3339(period.start)}."
     if interval.whole_end is None:

@@ -29,6 +29,7 @@ _MARGINS: Final = (1.55, 1.05, 1.3, 0.72)
 """Margins in inches: left for dates, right for totals, above for the title, below for the legend."""
 
 _ACTIVE: Final = "#1b7f5c"
+_MARGIN: Final = "#8fcbb5"
 _EMPTY: Final = "#eef1f3"
 _WEEKEND: Final = "#e2e7ea"
 _OUTSIDE: Final = "#ffffff"
@@ -55,10 +56,11 @@ _SETTINGS: Final[dict[Any, Any]] = {
 }
 
 
-def draw(title: str, forecast: Forecast, period: Period, zone: Zone) -> bytes:
+def draw(title: str, forecast: Forecast, period: Period, zone: Zone, *, core: Forecast | None = None) -> bytes:
     """Draw the picture as PNG. The same timeline, period and zone give the same bytes (with one release of
     matplotlib).
 
+    :param core: the same schedule without lead and lag time, if it has any.
     :raises ConfigError: matplotlib is not installed, or the period has too many days.
     """
     try:
@@ -70,6 +72,7 @@ def draw(title: str, forecast: Forecast, period: Period, zone: Zone) -> bytes:
 
     intervals = forecast.intervals(period)
     days = days_of(zone, period, intervals)
+    inner = days_of(zone, period, core.intervals(period)) if core is not None else None
     if len(days) > MOST_DAYS:
         raise ConfigError(f"--png: {len(days)} days are too many for one picture, at most {MOST_DAYS}: shorten --to")
     spent, whole = total((i.start, i.end) for i in intervals), period.end - period.start
@@ -84,7 +87,7 @@ def draw(title: str, forecast: Forecast, period: Period, zone: Zone) -> bytes:
         axes = figure.add_axes(
             (left / width, below / height, (width - left - right) / width, (height - above - below) / height)
         )
-        _rows(axes, days)
+        _rows(axes, days, inner)
         _frame(axes, days)
         _sums(axes, days)
         head = height - 0.34
@@ -94,7 +97,7 @@ def draw(title: str, forecast: Forecast, period: Period, zone: Zone) -> bytes:
         )
         subtitle = f"{moment(zone, period.start)} to {moment(zone, period.end)}, {zone.name}   ·   {times}"
         figure.text(left / width, (head - 0.32) / height, subtitle, fontsize=9.5, color=_INK, va="center")
-        _legend(axes, days, below, height)
+        _legend(axes, days, below, height, margins=inner is not None)
         buffer = BytesIO()
         figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
     return buffer.getvalue()
@@ -122,14 +125,24 @@ def _by_day(days: int) -> bool:
     return days <= 35
 
 
-def _rows(axes: Axes, days: Sequence[Day]) -> None:
+def _rows(axes: Axes, days: Sequence[Day], core: Sequence[Day] | None) -> None:
     ground: dict[str, list[_Corners]] = {_EMPTY: [], _WEEKEND: []}
     active: list[_Corners] = []
     for row, day in enumerate(days):
         colour = _WEEKEND if day.date.weekday() >= 5 else _EMPTY
         ground[colour] += (_corners(row, piece.reads, piece.reading(piece.end)) for piece in day.pieces)
         active += (_corners(row, piece.reading(start), piece.reading(end)) for piece, start, end in day.active)
-    for colour, found in (*ground.items(), (_ACTIVE, active)):
+    if core is None:
+        layers = [(_ACTIVE, active)]
+    else:
+        # The core covers the middle of the whole, and what shows is lead and lag time.
+        inner = [
+            _corners(row, piece.reading(start), piece.reading(end))
+            for row, day in enumerate(core)
+            for piece, start, end in day.active
+        ]
+        layers = [(_MARGIN, active), (_ACTIVE, inner)]
+    for colour, found in (*ground.items(), *layers):
         _fill(axes, found, colour)
     for row, day in enumerate(days):
         for change in day.clock_changes:
@@ -207,10 +220,12 @@ def _frame(axes: Axes, days: Sequence[Day]) -> None:
         spine.set_visible(False)
 
 
-def _legend(axes: Axes, days: Sequence[Day], below: float, height: float) -> None:
+def _legend(axes: Axes, days: Sequence[Day], below: float, height: float, *, margins: bool) -> None:
     from matplotlib.patches import Patch  # noqa: PLC0415
 
     shown = [Patch(facecolor=_ACTIVE, label="active"), Patch(facecolor=_EMPTY, label="not active")]
+    if margins:
+        shown.insert(1, Patch(facecolor=_MARGIN, label="active: lead and lag time"))
     for forward, what in ((True, "left out"), (False, "shown twice")):
         changes = [change for day in days for change in day.clock_changes if change.forward is forward]
         if changes:

@@ -13,6 +13,7 @@ import click
 from fivespot.cli.timeline.days import Day, days_of, total
 from fivespot.cli.timeline.forecast import Forecast, Period
 from fivespot.cli.timeline.formats import change_text, length, moment, share, span_text
+from fivespot.cli.timeline.margins import margins
 from fivespot.providers.sdk import EventNote
 from fivespot.schedule import Zone
 
@@ -27,20 +28,21 @@ _DATE_WIDTH: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The characters of an hour in the bar: active, partly active, inactive."""
+    """The characters of an hour in the bar: active, partly active, active by lead or lag time alone, inactive."""
 
     full: str
     partly: str
+    margin: str
     empty: str
     dash: str
 
     @property
     def all(self) -> str:
-        return f"{self.full}{self.partly}{self.empty}{self.dash}"
+        return f"{self.full}{self.partly}{self.margin}{self.empty}{self.dash}"
 
 
-UNICODE: Final = Marks("█", "▒", "·", "–")
-ASCII: Final = Marks("#", "+", ".", "-")
+UNICODE: Final = Marks("█", "▒", "░", "·", "–")
+ASCII: Final = Marks("#", "+", "~", ".", "-")
 """The same for terminals without Unicode."""
 
 
@@ -50,12 +52,17 @@ def render(
     period: Period,
     zone: Zone,
     *,
+    core: Forecast | None = None,
     notes: Iterable[EventNote] = (),
     marks: Marks = UNICODE,
 ) -> str:
-    """Render the table, with styles for a terminal; strip them for other outputs."""
+    """Render the table, with styles for a terminal; strip them for other outputs.
+
+    :param core: the same schedule without lead and lag time, if it has any.
+    """
     intervals = forecast.intervals(period)
-    days = days_of(zone, period, intervals)
+    inner = core.intervals(period) if core is not None else intervals
+    days = [Row(*pair) for pair in zip(days_of(zone, period, intervals), days_of(zone, period, inner), strict=True)]
     spent, whole = total((i.start, i.end) for i in intervals), period.end - period.start
     lines = [
         click.style(title, bold=True),
@@ -65,6 +72,7 @@ def render(
         *_table(days, marks),
         "",
         _summary(spent, whole, len(intervals)),
+        *_margin_lines(total(margins(intervals, inner)), marks),
         *_edges(forecast, period, zone),
     ]
     notes_shown = [f"- {note.reason}: {note.message}" for note in notes]
@@ -73,22 +81,47 @@ def render(
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _table(days: Sequence[Day], marks: Marks) -> Iterator[str]:
-    width = max((len(_windows(day)) for day in days), default=0)
-    for alike, run in groupby(days, key=lambda day: (day.plain, bool(day.spans)) if day.plain else (False, day.date)):
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One date of the table.
+
+    :param core: the same date without lead and lag time.
+    """
+
+    day: Day
+    core: Day
+
+    @property
+    def alike(self) -> tuple[bool, object]:
+        """Return a key that rows share which may be folded into one line."""
+        plain = self.day.plain and self.core.spans == self.day.spans
+        return (True, bool(self.day.spans)) if plain else (False, self.day.date)
+
+    @property
+    def windows(self) -> str:
+        shown = ", ".join(span_text(span) for span in self.day.spans)
+        if self.core.spans == self.day.spans:
+            return shown
+        return f"{shown} ({', '.join(span_text(span) for span in self.core.spans) or 'none'})"
+
+
+def _table(days: Sequence[Row], marks: Marks) -> Iterator[str]:
+    width = max((len(row.windows) for row in days), default=0)
+    for alike, run in groupby(days, key=lambda row: row.alike):
         group = list(run)
         if alike[0] and len(group) >= _ALIKE:
-            yield _folded(group, marks, width)
+            yield _folded([row.day for row in group], marks, width)
             continue
-        for day in group:
-            yield from _day(day, marks, width)
+        for row in group:
+            yield from _day(row, marks, width)
 
 
-def _day(day: Day, marks: Marks, width: int) -> Iterator[str]:
+def _day(row: Row, marks: Marks, width: int) -> Iterator[str]:
+    day = row.day
     shown = f"{day.date:%a %Y-%m-%d}"
     spent = length(day.active_time) if day.spans else ""
     left = f"{shown:<{_DATE_WIDTH}}" if day.spans else click.style(f"{shown:<{_DATE_WIDTH}}", dim=True)
-    yield f"{left}{_bar(day, marks)}  {_windows(day):<{width}}  {spent}"
+    yield f"{left}{_bar(row, marks)}  {row.windows:<{width}}  {spent}"
     for change in day.clock_changes:
         note = f"{change_text(change)}; {length(day.length)} on this date"
         yield f"{'':<{_DATE_WIDTH}}{click.style(note, fg='yellow')}"
@@ -104,25 +137,24 @@ def _folded(days: Sequence[Day], marks: Marks, width: int) -> str:
     return what if active else click.style(what, dim=True)
 
 
-def _bar(day: Day, marks: Marks) -> str:
-    cells = []
+def _bar(row: Row, marks: Marks) -> str:
+    cells: list[tuple[str, str | None]] = []
     for hour in range(24):
-        part = day.share(hour * _HOUR, (hour + 1) * _HOUR)
+        hours = hour * _HOUR, (hour + 1) * _HOUR
+        part = row.day.share(*hours)
         if part is None:
-            cells.append((" ", False))
+            cells.append((" ", None))
         elif part == 0:
-            cells.append((marks.empty, False))
+            cells.append((marks.empty, None))
+        elif not row.core.share(*hours):
+            cells.append((marks.margin, "cyan"))
         else:
-            cells.append((marks.full if part >= 1 else marks.partly, True))
+            cells.append((marks.full if part >= 1 else marks.partly, "green"))
     styled = []
-    for active, run in groupby(cells, key=lambda cell: cell[1]):
+    for colour, run in groupby(cells, key=lambda cell: cell[1]):
         text = "".join(mark for mark, _ in run)
-        styled.append(click.style(text, fg="green") if active else click.style(text, dim=True))
+        styled.append(click.style(text, fg=colour) if colour else click.style(text, dim=True))
     return "".join(styled)
-
-
-def _windows(day: Day) -> str:
-    return ", ".join(span_text(span) for span in day.spans)
 
 
 def _summary(spent: timedelta, whole: timedelta, times: int) -> str:
@@ -130,6 +162,15 @@ def _summary(spent: timedelta, whole: timedelta, times: int) -> str:
         return f"Never active in {length(whole)}."
     how_often = "once" if times == 1 else f"{times} times"
     return f"Active {length(spent)} of {length(whole)} ({share(spent, whole)}), {how_often}."
+
+
+def _margin_lines(spent: timedelta, marks: Marks) -> Iterator[str]:
+    if spent:
+        mark = click.style(marks.margin, fg="cyan")
+        yield (
+            f"Lead and lag time are {length(spent)} of it ({mark} in hours of nothing else); the times without them "
+            "are in parentheses."
+        )
 
 
 def _edges(forecast: Forecast, period: Period, zone: Zone) -> Iterator[str]:

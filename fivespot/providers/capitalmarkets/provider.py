@@ -132,7 +132,7 @@ def _message(market: Market, found: Evaluation) -> str:
     if until in (calendar.valid_from, calendar.valid_until):
         remark = "validUntil" if found.active else "validFrom"
     elif found.active:
-        remark = market.remarks.on_closing(until)
+        remark = market.remarks.on_closing(until - calendar.lag_time)
     else:
         remark = market.remarks.on_opening(until + calendar.lead_time)
     prefix = f"{why}; " if why else ""

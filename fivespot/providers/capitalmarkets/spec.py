@@ -280,6 +280,9 @@ class CapitalMarketsScheduleSpec(ApiModel):
     lead_time: LongDuration | None = None
     """Time by which each session opens earlier, so that machines are up in time: a whole number of s, m or h, at
     most 168h."""
+    lag_time: LongDuration | None = None
+    """Time by which each session closes later, so that work in progress can end: a whole number of s, m or h, at most
+    168h."""
 
 
 class CapitalMarketsScheduleStatus(ScheduleStatus):

@@ -127,6 +127,9 @@ class TimeBasedSpotScheduleSpec(ApiModel):
     """Time by which each window opens earlier, so that machines are up in time: a whole number of s, m or h, at most
     168h.
     """
+    lag_time: LongDuration | None = None
+    """Time by which each window closes later, so that work in progress can end: a whole number of s, m or h, at most
+    168h."""
 
 
 class TimeBasedSpotScheduleStatus(ScheduleStatus):

@@ -143,9 +143,9 @@ class MarketCalendar:
     any other has what of the weekly sessions lies between its late open and its early close. Of several early closes
     or late opens for a date the first counts. A session that runs past midnight is judged on each of its dates.
 
-    Then each opening moves earlier by ``lead_time`` (elapsed time), what overlaps is merged, and ``valid_from``
-    (inclusive), ``valid_until`` (exclusive) and ``enabled`` are applied. Sessions by the hour are what the wall clock
-    shows; every other boundary fires once.
+    Then each opening moves earlier by ``lead_time`` and each closing later by ``lag_time`` (elapsed time), what
+    overlaps or touches is merged, and ``valid_from`` (inclusive), ``valid_until`` (exclusive) and ``enabled`` are
+    applied. Sessions by the hour are what the wall clock shows; every other boundary fires once.
     """
 
     zone: Zone
@@ -158,10 +158,11 @@ class MarketCalendar:
     valid_from: datetime | None = None
     valid_until: datetime | None = None
     lead_time: timedelta = timedelta(0)
+    lag_time: timedelta = timedelta(0)
     enabled: bool = True
 
     def __post_init__(self) -> None:
-        check_bounds(self.valid_from, self.valid_until, self.lead_time)
+        check_bounds(self.valid_from, self.valid_until, self.lead_time, self.lag_time)
 
     def closes_on(self) -> dict[date, int]:
         """The early close that counts for each date that has one."""

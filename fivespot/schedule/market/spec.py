@@ -22,7 +22,7 @@ from fivespot.schedule.fields import (
 )
 from fivespot.schedule.grammar import parse_date
 from fivespot.schedule.rules import HourRule, SpanWindow
-from fivespot.schedule.spec import instant, lead_time
+from fivespot.schedule.spec import instant, margin
 
 from .rules import (
     Breaks,
@@ -57,7 +57,8 @@ def read_calendar(spec: Fields) -> MarketCalendar:
         breaks=_breaks_of(spec),
         valid_from=instant(spec, "validFrom"),
         valid_until=instant(spec, "validUntil"),
-        lead_time=lead_time(spec),
+        lead_time=margin(spec, "leadTime"),
+        lag_time=margin(spec, "lagTime"),
         enabled=flag(spec, "enabled"),
     )
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, datetime, timedelta
-from typing import Final
+from datetime import date, datetime
 
-from fivespot.schedule.evaluate import Evaluation, SkippedWindow, changes_between, evaluate_within, skipped_within
+from fivespot.schedule.evaluate import (
+    Evaluation,
+    SkippedWindow,
+    changes_between,
+    evaluate_within,
+    skipped_within,
+    widening,
+)
 from fivespot.schedule.grammar import DAY, HOUR
 from fivespot.schedule.intervals import Interval, merge, subtract
 from fivespot.schedule.pattern import day_of, leaves_nothing_out, weekday_of
@@ -14,8 +20,6 @@ from fivespot.schedule.rules import HourRule, SpanWindow
 from fivespot.schedule.search import Occurrence, Search
 
 from .rules import MarketCalendar
-
-_SECOND: Final = timedelta(seconds=1)
 
 
 class MarketPattern:
@@ -125,7 +129,7 @@ class MarketTimeline:
 
     def __init__(self, calendar: MarketCalendar) -> None:
         self.calendar = calendar
-        self._search = Search(calendar.zone, MarketPattern(calendar), calendar.lead_time // _SECOND)
+        self._search = Search(calendar.zone, MarketPattern(calendar), widening(calendar))
 
     def evaluate(self, at: datetime) -> Evaluation:
         """The state at ``at``, which must carry an offset (ValueError otherwise)."""

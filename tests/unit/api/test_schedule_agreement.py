@@ -60,6 +60,7 @@ specs = st.fixed_dictionaries(
         "validFrom": instants,
         "validUntil": instants,
         "leadTime": st.from_regex("0{0,2}[0-9]{1,7}[smh]", fullmatch=True),
+        "lagTime": st.from_regex("0{0,2}[0-9]{1,7}[smh]", fullmatch=True),
     },
 )
 

@@ -278,6 +278,7 @@ BAD_SCHEDULES: dict[str, tuple[Json, str, str]] = {
         "before",
     ),
     "lead": ({"leadTime": "169h"}, "spec.leadTime", "at most 168h"),
+    "lag": ({"lagTime": "169h"}, "spec.lagTime", "at most 168h"),
 }
 
 

@@ -32,6 +32,8 @@ class MarketCase:
     late: tuple[tuple[str, int], ...] = ()
     special: tuple[tuple[str, int, int, Pairs], ...] = ()
     give_back: bool = False
+    lead: int = 0
+    lag: int = 0
 
     def spec(self) -> dict[str, object]:
         """The same as a custom resource's spec."""
@@ -57,6 +59,8 @@ class MarketCase:
                 for day, opens, closes, breaks in self.special
             ],
             "breaks": "GiveBack" if self.give_back else "Keep",
+            "leadTime": f"{self.lead}m",
+            "lagTime": f"{self.lag}m",
         }
 
 
@@ -76,14 +80,21 @@ class MarketOracle:
     _known: dict[Date, list[tuple[int, int]]] = field(default_factory=dict, repr=False)
 
     def active(self, at: int) -> bool:
+        first, last = at - self.case.lag * 60, at + self.case.lead * 60
+        if any(self._hour(moment) for moment in (first, *range(first - first % 60 + 60, last + 1, 60))):
+            return True
+        day = local_time(self.case.zone, first).date()
+        nearby = (day.add(days=step) for step in range(-4, 4))
+        return any(opens <= last and closes > first for near in nearby for opens, closes in self._opening_on(near))
+
+    def _hour(self, at: int) -> bool:
         local = local_time(self.case.zone, at)
         day = local.date()
         minute = local.hour * 60 + local.minute
-        for days, hours in self.case.by_hours:
-            if weekday(day) in days and local.hour in hours and minute in self._left_open(day):
-                return True
-        nearby = (day.add(days=step) for step in range(-4, 3))
-        return any(opens <= at < closes for near in nearby for opens, closes in self._opening_on(near))
+        return any(
+            weekday(day) in days and local.hour in hours and minute in self._left_open(day)
+            for days, hours in self.case.by_hours
+        )
 
     def _left_open(self, day: Date) -> set[int]:
         """The minutes of a date that are not taken from its weekly sessions."""

@@ -27,6 +27,7 @@ class Case:
     exceptions: tuple[tuple[str, tuple[tuple[int, int], ...]], ...] = ()
     lead: int = 0
     """Minutes; the oracle looks for openings by the quarter of an hour."""
+    lag: int = 0
 
     def spec(self) -> dict[str, object]:
         """The same as a custom resource's spec."""
@@ -48,6 +49,7 @@ class Case:
                 for day, windows in self.exceptions
             ],
             "leadTime": f"{self.lead}m",
+            "lagTime": f"{self.lag}m",
         }
 
 
@@ -97,18 +99,11 @@ class Oracle:
         self.exceptions = {Date.parse_iso(day): windows for day, windows in self.case.exceptions}
 
     def active(self, at: int) -> bool:
-        if self._open(at):
+        first, last = at - self.case.lag * 60, at + self.case.lead * 60
+        if any(start <= last and end > first for start, end in self._windows(first, last)):
             return True
-        lead = self.case.lead * 60
-        if not lead:
-            return False
-        if any(at < start <= at + lead for start, _ in self._windows(at, at + lead)):
-            return True
-        quarters = range(at - at % 900 + 900, at + lead + 1, 900)
-        return bool(self.case.hours) and any(self._hour(moment) for moment in quarters)
-
-    def _open(self, at: int) -> bool:
-        return self._hour(at) or any(start <= at < end for start, end in self._windows(at, at))
+        quarters = range(first - first % 900 + 900, last + 1, 900)
+        return bool(self.case.hours) and any(self._hour(moment) for moment in (first, *quarters))
 
     def _hour(self, at: int) -> bool:
         local = local_time(self.case.zone, at)

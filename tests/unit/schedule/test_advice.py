@@ -53,6 +53,7 @@ TIME_BASED: dict[str, tuple[Json, str]] = {
     "days without hours": ({"daysOfWeek": ["mon"]}, "daysOfWeek has no effect without hoursOfDay"),
     "hours without days": ({"hoursOfDay": ["9"]}, "hoursOfDay has no effect without daysOfWeek"),
     "a lead time before nothing": ({"leadTime": "15m"}, "leadTime has no effect: nothing opens"),
+    "a lag time after nothing": ({"lagTime": "15m"}, "lagTime has no effect: nothing opens"),
 }
 
 MARKET: dict[str, tuple[Json, str]] = {

@@ -54,6 +54,16 @@ DAYS: Final = {"daysOfWeek": EVERY_DAY, "open": "07:00", "close": "15:00"}
             {"timezone": "Europe/Berlin", **ALWAYS, "leadTime": "168h", "exceptions": exceptions(HALF_YEAR)},
             id="near-changes-with-lead-time",
         ),
+        pytest.param(
+            {
+                "timezone": "Europe/Berlin",
+                "windows": [{"days": ["mon"], "start": "10:00", "end": "10:01"}, *MINUTES],
+                "leadTime": "168h",
+                "lagTime": "168h",
+                "exceptions": exceptions(20),
+            },
+            id="gaps-that-lead-and-lag-time-close",
+        ),
         pytest.param({"timezone": "Africa/Casablanca", **ALWAYS, "exceptions": exceptions(60)}, id="ramadan"),
         pytest.param({"timezone": "Europe/Berlin", "exceptions": exceptions(HALF_YEAR, [])}, id="never"),
         pytest.param(
@@ -106,11 +116,12 @@ def test_asking_about_many_instants_costs_no_more_than_asking_about_one() -> Non
     assert often._search.work < 3 * once._search.work
 
 
-@pytest.mark.parametrize("lead", ["0s", "100h"])
-def test_periods_that_were_found_before_change_no_answer(lead: str) -> None:
+@pytest.mark.parametrize(("lead", "lag"), [("0s", "0s"), ("100h", "0s"), ("3h", "90m")])
+def test_periods_that_were_found_before_change_no_answer(lead: str, lag: str) -> None:
     spec = {
         "timezone": "Europe/Berlin",
         "leadTime": lead,
+        "lagTime": lag,
         "windows": [
             {"days": ["mon-fri"], "start": "22:00", "end": "06:00"},
             {"from": "sat 00:00", "until": "sun 12:00"},

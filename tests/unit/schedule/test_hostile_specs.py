@@ -94,8 +94,8 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 FIELDS = """
-timezone windows daysOfWeek hoursOfDay exceptions validFrom validUntil leadTime enabled sessions holidays earlyCloses
-lateOpens specialSessions breaks base overrides
+timezone windows daysOfWeek hoursOfDay exceptions validFrom validUntil leadTime lagTime enabled sessions holidays
+earlyCloses lateOpens specialSessions breaks base overrides
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import pytest
@@ -34,7 +35,7 @@ def timeline_of(case: MarketCase) -> MarketTimeline:
 
 
 def check(case: MarketCase, start: int, end: int, step: int) -> None:
-    comparison.check(timeline_of(case), MarketOracle(case), start, end, step)
+    comparison.check(timeline_of(case), MarketOracle(case), start, end, step, case.lag * 60)
 
 
 @pytest.mark.contract("C2")
@@ -103,6 +104,14 @@ def cases(draw: st.DrawFn, earliest: int, latest: int) -> tuple[MarketCase, int]
 def test_any_calendar_agrees_at_every_half_hour(drawn: tuple[MarketCase, int]) -> None:
     case, at = drawn
     check(case, at, at + 4 * DAY, 1800)
+
+
+@pytest.mark.contract("C12")
+@settings(QUICK, max_examples=40)
+@given(cases(year(1975), year(9990)), st.integers(0, 150), st.integers(0, 150))
+def test_any_calendar_with_lead_and_lag_time_agrees(drawn: tuple[MarketCase, int], lead: int, lag: int) -> None:
+    case, at = drawn
+    check(replace(case, lead=lead, lag=lag), at, at + 3 * DAY, 5400)
 
 
 @settings(QUICK, max_examples=50)

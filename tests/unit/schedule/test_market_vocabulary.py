@@ -122,6 +122,24 @@ def test_a_lead_time_comes_before_each_opening() -> None:
     ]
 
 
+@pytest.mark.contract("C12")
+def test_a_lag_time_comes_after_each_closing() -> None:
+    spec: Json = {
+        "sessions": [{**WEEKDAYS, "breaks": [{"start": "12:00", "end": "13:00"}]}],
+        "breaks": "GiveBack",
+        "earlyCloses": [{"date": "2027-03-09", "close": "11:00"}],
+        "holidays": ["2027-03-10"],
+        "specialSessions": [{"date": "2027-03-10", "start": "18:00", "end": "19:00"}],
+        "leadTime": "15m",
+        "lagTime": "20m",
+    }
+    assert opened(spec) == [
+        *("+08 09:15", "-08 12:20", "+08 12:45", "-08 16:20"),
+        *("+09 09:15", "-09 11:20"),
+        *("+10 17:45", "-10 19:20"),
+    ]
+
+
 def test_a_lead_time_as_long_as_a_break_leaves_no_gap() -> None:
     spec: Json = {
         "sessions": [{**WEEKDAYS, "breaks": [{"start": "12:00", "end": "13:00"}]}],

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fivespot.schedule import Timeline, Zone, evaluate, load_zone, read_schedule
+from fivespot.schedule.evaluate import widening
 from fivespot.schedule.pattern import Pattern
 from fivespot.schedule.tzif import read_tail_rule
 from unit.schedule import comparison
@@ -42,7 +43,7 @@ def changes_of(case: Case, start: int, end: int) -> tuple[bool, list[tuple[int, 
 
 
 def check(case: Case, start: int, end: int, step: int) -> None:
-    comparison.check(timeline_of(case), Oracle(case), start, end, step)
+    comparison.check(timeline_of(case), Oracle(case), start, end, step, case.lag * 60)
 
 
 @pytest.mark.contract("C8")
@@ -105,6 +106,7 @@ def cases(draw: st.DrawFn, earliest: int, latest: int, lead: bool) -> tuple[Case
         spans=tuple(draw(st.lists(spans, max_size=1))),
         exceptions=tuple((str(around.add(days=step)), windows) for step, windows in exceptions.items()),
         lead=draw(st.integers(0, 40)) * 15 if lead else 0,
+        lag=draw(st.integers(0, 40)) * 15 if lead else 0,
     ), at
 
 
@@ -116,9 +118,10 @@ def test_any_schedule_agrees_at_every_half_hour(drawn: tuple[Case, int]) -> None
     check(case, at, at + 4 * DAY, 1800)
 
 
-@settings(QUICK, max_examples=50)
+@pytest.mark.contract("C12")
+@settings(QUICK, max_examples=80)
 @given(cases(year(1975), year(2400), True))
-def test_any_schedule_with_a_lead_time_agrees(drawn: tuple[Case, int]) -> None:
+def test_any_schedule_with_lead_and_lag_time_agrees(drawn: tuple[Case, int]) -> None:
     case, at = drawn
     check(case, at, at + 2 * DAY, 3600)
 
@@ -179,7 +182,8 @@ def nearly_constant(draw: st.DrawFn) -> Case:
         zone,
         daily=((EVERY_DAY, 8 * 60, 20 * 60),),
         exceptions=exceptions,
-        lead=(12 * 60, 13 * 60, 11 * 60 + 59)[cut % 3],
+        lead=(12 * 60, 13 * 60, 11 * 60 + 59)[cut % 3] - cut * 15,
+        lag=cut * 15,
     )
 
 
@@ -187,7 +191,7 @@ def nearly_constant(draw: st.DrawFn) -> Case:
 @given(nearly_constant(), st.integers(FIRST, LAST))
 def test_skipping_ahead_finds_what_looking_at_each_week_finds(case: Case, at: int) -> None:
     schedule = read_schedule(case.spec())
-    check_skipping_ahead(schedule.zone, Pattern(schedule), int(schedule.lead_time.total_seconds()), at)
+    check_skipping_ahead(schedule.zone, Pattern(schedule), widening(schedule), at)
 
 
 def test_changes_of_a_zone_on_a_fixed_date_are_told_apart_by_their_weekday() -> None:

@@ -216,9 +216,59 @@ class TestLeadTime:
         ]
         assert evaluate(read_schedule({**spec, "leadTime": "13h"}), z("2027-01-01")).until is None
 
-    def test_more_than_a_week_is_refused(self) -> None:
-        with pytest.raises(GrammarError, match=r'leadTime: "169h" is too long: .* did you mean "168h"\?'):
-            read_schedule({"leadTime": "169h"})
+    @pytest.mark.parametrize("name", ["leadTime", "lagTime"])
+    def test_more_than_a_week_is_refused(self, name: str) -> None:
+        with pytest.raises(GrammarError, match=rf'{name}: "169h" is too long: .* did you mean "168h"\?'):
+            read_schedule({name: "169h"})
+
+
+@pytest.mark.contract("C12")
+class TestLagTime:
+    def test_each_closing_moves_and_no_opening(self) -> None:
+        assert open_times({**WEEKDAYS, "lagTime": "30m"}, days=1) == ["04t09:00-04t17:30"]
+
+    def test_it_is_elapsed_time_across_a_jump(self) -> None:
+        spec = {"timezone": "Europe/Berlin", "windows": [window("sun", "01:00", "01:30")], "lagTime": "2h"}
+        assert open_times(spec, "2027-03-27", 2) == ["28t00:00-28t02:30"]
+
+    def test_windows_it_makes_touch_are_one(self) -> None:
+        spec = {"windows": [window("mon", "08:00", "10:00"), window("mon", "11:00", "12:00")], "lagTime": "1h"}
+        assert open_times(spec) == ["04t08:00-04t13:00"]
+
+    def test_both_together_close_a_gap_as_long_as_their_sum(self) -> None:
+        spec = {"windows": [window("mon", "08:00", "10:00"), window("mon", "11:00", "12:00")]}
+        assert open_times({**spec, "leadTime": "40m", "lagTime": "20m"}) == ["04t07:20-04t12:20"]
+        assert open_times({**spec, "leadTime": "40m", "lagTime": "19m"}) == ["04t07:20-04t10:19", "04t10:20-04t12:19"]
+
+    def test_seams_do_not_move(self) -> None:
+        spec = {"windows": [window("mon", "08:00", "10:00"), window("mon", "10:00", "12:00")], "lagTime": "15m"}
+        assert open_times(spec) == ["04t08:00-04t12:15"]
+
+    def test_hours_move_as_windows_do(self) -> None:
+        spec = {"daysOfWeek": ["mon"], "hoursOfDay": ["9"], "leadTime": "15m", "lagTime": "30m"}
+        assert open_times(spec) == ["04t08:45-04t10:30"]
+
+    def test_validity_clips_it(self) -> None:
+        spec = {**WEEKDAYS, "lagTime": "30m", "validUntil": "2027-01-04T17:10:00Z"}
+        assert open_times(spec, days=1) == ["04t09:00-04t17:10"]
+
+    def test_a_window_before_validity_that_lag_carries_into_it_is_clipped_too(self) -> None:
+        spec = {**WEEKDAYS, "lagTime": "30m", "validFrom": "2027-01-04T17:10:00Z"}
+        assert open_times(spec, days=1) == ["04t17:10-04t17:30"]
+
+    def test_it_carries_an_exceptions_window_into_the_next_day(self) -> None:
+        exception = {"date": "2027-01-06", "windows": [{"start": "23:00", "end": "23:45"}]}
+        assert open_times({"exceptions": [exception], "lagTime": "1h"}) == ["06t23:00-07t00:45"]
+
+    def test_a_skipped_window_gets_none(self) -> None:
+        spec = {"timezone": "Europe/Berlin", "windows": [window("sun", "02:10", "02:40")], "lagTime": "1h"}
+        assert open_times(spec, "2027-03-28", 1) == []
+
+    def test_it_ends_with_the_calendar(self) -> None:
+        spec = {"exceptions": [{"date": "9999-12-31", "windows": [{"start": "23:00", "end": "24:00"}]}]}
+        timeline = Timeline(read_schedule({**spec, "lagTime": "1h"}))
+        assert timeline.evaluate(z("9999-12-31T22:00")).until == z("9999-12-31T23:00")
+        assert timeline.evaluate(z("9999-12-31T23:30")).until is None
 
 
 class TestValidity:

@@ -307,6 +307,17 @@ def test_a_disabled_calendar_says_so_and_no_override_brings_it_back() -> None:
     )
 
 
+@pytest.mark.contract("C12")
+def test_a_lag_time_keeps_the_remark_on_an_early_close() -> None:
+    spec = {
+        "sessions": [{"days": ["mon-fri"], "start": "09:30", "end": "16:00"}],
+        "earlyCloses": [{"date": "2027-01-04", "close": "13:00"}],
+        "lagTime": "15m",
+    }
+    verdict = decide(prepare(validate(CapitalMarketsScheduleSpec, spec)), datetime(2027, 1, 4, 12, tzinfo=UTC))
+    assert verdict.message == "closes Mon 2027-01-04 13:15 UTC (early close) = 2027-01-04T13:15:00Z"
+
+
 def test_a_lead_time_keeps_the_remark_on_a_late_open() -> None:
     spec = {
         "sessions": [{"days": ["mon-fri"], "start": "09:30", "end": "16:00"}],
