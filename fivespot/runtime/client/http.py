@@ -136,7 +136,7 @@ class HttpTransport:
         except BaseException as error:
             self._gave_up(connection, error)
             raise
-        return _HttpStream(status, headers, access.server, route, connection, self._pool)
+        return _HttpStream(status, headers, access.server, route, connection, self._pool, request.limits.size)
 
     def _gave_up(self, connection: Http1Connection, error: BaseException) -> None:
         """A request ended without its whole answer."""
@@ -263,7 +263,7 @@ class HttpTransport:
             return None
         try:
             _, head = self._head(_PROBE, access)
-            connection.send(head, None, read=_PROBE.limits.read, total=_PROBE.limits.total, head_only=False)
+            connection.send(head, None, _PROBE.limits, head_only=False)
             await connection.whole()
         except BaseException as error:
             connection.abort()
@@ -281,8 +281,7 @@ def _hand_over(connection: Http1Connection, head: bytes, request: Request) -> No
         except NotLeaderError:
             connection.abort()
             raise
-    limits = request.limits
-    connection.send(head, request.body, read=limits.read, total=limits.total, head_only=request.method == "HEAD")
+    connection.send(head, request.body, request.limits, head_only=request.method == "HEAD")
 
 
 async def _head_of(connection: Http1Connection) -> None:
@@ -314,8 +313,9 @@ class _HttpStream(LineStream):
         route: Route,
         connection: Http1Connection,
         pool: Pool,
+        longest: int,
     ) -> None:
-        super().__init__(server, measured=connection.measured)
+        super().__init__(server, measured=connection.measured, longest=longest)
         self.status = status
         self.headers = headers
         self._route = route

@@ -21,13 +21,12 @@ import httptools
 from fivespot.runtime.errors import BrokenStreamError, ConnectError, DeadlineError, TransportError
 
 from .tls_layers import TlsLayers
+from .transport import Limits
 
-__all__ = ["BODY_LIMIT", "Http1Connection", "ReceiveBuffer"]
+__all__ = ["Http1Connection", "ReceiveBuffer"]
 
 HEAD_LIMIT: Final = 1024 * 1024
 """Bytes of a response before its body: each unknown field of an object may add a Warning."""
-BODY_LIMIT: Final = 1024 * 1024 * 1024
-"""Bytes of a response that is read whole, decompressed: a page of 500 objects at etcd's limit of 1.5 MB each."""
 _RECEIVE_BYTES: Final = 256 * 1024
 _PAUSE_BYTES: Final = 512 * 1024
 """Undelivered bytes of a streamed response at which the connection stops reading."""
@@ -83,6 +82,7 @@ class Http1Connection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._heard = self._sent = 0.0
         self._read_limit = 0.0
+        self._size_limit = 0
         self._ends_at: float | None = None
         self._status = 0
         self._headers: dict[str, str] = {}
@@ -127,7 +127,7 @@ class Http1Connection(asyncio.BufferedProtocol):
 
     async def tunnel(self, head: bytes, *, read: float) -> int:
         """Ask a proxy for a tunnel (CONNECT, RFC 9110 9.3.6); the status of its answer."""
-        self.send(head, None, read=read, total=None, head_only=True)
+        self.send(head, None, Limits(connect=read, read=read, total=None), head_only=True)
         status, _ = await self.opened()
         self._active = False
         # An answer to CONNECT has no body, which the parser cannot know.
@@ -153,11 +153,9 @@ class Http1Connection(asyncio.BufferedProtocol):
 
     # One exchange ------------------------------------------------------------------------------------------------
 
-    def send(self, head: bytes, body: bytes | None, *, read: float, total: float | None, head_only: bool) -> None:
+    def send(self, head: bytes, body: bytes | None, limits: Limits, *, head_only: bool) -> None:
         """Send a request. Followed by :meth:`whole`, or by :meth:`opened` and :meth:`read`.
 
-        :param read: seconds between two reads of the response.
-        :param total: seconds for the whole exchange; None for no limit.
         :param head_only: the response has no body (HEAD).
         """
         self._active, self._bodiless, self._whole = True, head_only, False
@@ -167,7 +165,8 @@ class Http1Connection(asyncio.BufferedProtocol):
         self._blocks.clear()
         self._failure = self._inflate = None
         self._heard = self._sent = self._now()
-        self._read_limit, self._ends_at = read, None if total is None else self._sent + total
+        self._read_limit, self._size_limit = limits.read, limits.size
+        self._ends_at = None if limits.total is None else self._sent + limits.total
         self._arm()
         if self._closed or self._transport is None:
             self._fail_exchange("it was closed by the server")
@@ -445,20 +444,20 @@ class Http1Connection(asyncio.BufferedProtocol):
     def on_body(self, data: bytes) -> None:
         if self._inflate is not None:
             try:
-                data = self._inflate.decompress(data, BODY_LIMIT)
+                data = self._inflate.decompress(data, self._size_limit)
             except zlib.error as error:
                 self._fail(self._malformed(f"the answer cannot be decompressed: {error}"))
                 return
             if self._inflate.unconsumed_tail:
-                self._fail(self._malformed(f"the answer is longer than {BODY_LIMIT} bytes"))
+                self._fail(self._malformed(f"the answer is longer than {self._size_limit} bytes"))
                 return
             if not data:
                 return
         self._blocks.append(data)
         self._buffered += len(data)
         if self._whole:
-            if self._buffered > BODY_LIMIT:
-                self._fail(self._malformed(f"the answer is longer than {BODY_LIMIT} bytes"))
+            if self._buffered > self._size_limit:
+                self._fail(self._malformed(f"the answer is longer than {self._size_limit} bytes"))
             return
         if self._buffered > _PAUSE_BYTES and not self._paused and self._transport is not None:
             self._paused = True

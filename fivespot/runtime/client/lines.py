@@ -1,10 +1,10 @@
-"""Splits blocks of bytes into lines of any length, in linear time."""
+"""Splits blocks of bytes into lines, in linear time."""
 
 from __future__ import annotations
 
 from collections import deque
 
-from fivespot.runtime.errors import BrokenStreamError
+from fivespot.runtime.errors import BrokenStreamError, ProtocolError
 
 __all__ = ["LineSplitter", "LineStream"]
 
@@ -16,22 +16,26 @@ class LineSplitter:
     is linear in its length.
     """
 
-    __slots__ = ("_lines", "_pieces")
+    __slots__ = ("_lines", "_pieces", "unfinished")
 
     def __init__(self) -> None:
         self._lines: deque[bytes] = deque()
         self._pieces: list[bytes] = []
+        self.unfinished = 0
+        """Bytes after the last newline."""
 
     def feed(self, block: bytes) -> None:
         """Add a block."""
         first, *others = block.split(b"\n")
         if not others:
             self._pieces.append(block)
+            self.unfinished += len(block)
             return
         self._pieces.append(first)
         rest = others.pop()
         line = b"".join(self._pieces)
         self._pieces = [rest] if rest else []
+        self.unfinished = len(rest)
         if line:
             self._lines.append(line)
         self._lines.extend(filter(None, others))
@@ -40,16 +44,12 @@ class LineSplitter:
         """Remove and return the next whole line; b"" if there is none yet."""
         return self._lines.popleft() if self._lines else b""
 
-    @property
-    def unfinished(self) -> bool:
-        """Whether there are bytes after the last newline."""
-        return any(self._pieces)
-
     def take_rest(self) -> bytes:
         """Remove and return everything: whole lines with their newlines, and the unfinished one."""
         rest = b"".join(line + b"\n" for line in self._lines) + b"".join(self._pieces)
         self._lines.clear()
         self._pieces = []
+        self.unfinished = 0
         return rest
 
 
@@ -61,11 +61,13 @@ class LineStream:
 
     :param server: URL of the server, for errors.
     :param measured: the response announced its length; only then may it end without a newline.
+    :param longest: bytes of the longest line.
     """
 
-    def __init__(self, server: str, *, measured: bool) -> None:
+    def __init__(self, server: str, *, measured: bool, longest: int) -> None:
         self._server = server
         self._measured = measured
+        self._longest = longest
         self._lines = LineSplitter()
         self._ended = False
 
@@ -75,6 +77,8 @@ class LineStream:
             line = self._lines.pop()
             if line or self._ended:
                 return line
+            if self._lines.unfinished > self._longest:
+                raise ProtocolError(f"{self._server}: a line is longer than {self._longest} bytes")
             block = await self._read()
             if block:
                 self._lines.feed(block)

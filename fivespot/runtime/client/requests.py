@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +26,8 @@ __all__ = [
 _JSON: Final = "application/json"
 JSON_PATCH: Final = "application/json-patch+json"
 _METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_PAGE_SIZE: Final = 1024 * 1024 * 1024
+"""Bytes of the largest page: 500 objects at etcd's limit of 1.5 MB each, and more."""
 _METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
@@ -109,6 +112,7 @@ def page_request(
     match: str | None = None,
 ) -> Request:
     """Build the GET of one page of a collection."""
+    limits = replace(limits, size=_PAGE_SIZE)
     query = selector.query()
     if limit:
         query["limit"] = str(limit)

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 __all__ = ["ByteStream", "Limits", "Request", "Response", "SendPermit", "Transport"]
 
 
+OBJECT_SIZE: Final = 32 * 1024 * 1024
+"""Bytes of the largest response about one object: etcd's limit is 1.5 MB, other stores and discovery may need more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Time limits of a request, in seconds.
+    """Limits of a request; times in seconds.
 
     :param connect: for connecting to the server, TLS included.
     :param read: between two reads of a response; for a watch, the idle limit after which the connection counts as
         half-open.
     :param total: for the whole request; None for a watch, which is open-ended.
+    :param size: bytes of a response that is read whole, decompressed, and of a line of one that is streamed.
     """
 
     connect: float
     read: float
     total: float | None
+    size: int = OBJECT_SIZE
 
 
 class SendPermit(Protocol):
@@ -78,10 +84,11 @@ class ByteStream(Protocol):
     def headers(self) -> Mapping[str, str]: ...
 
     async def readline(self) -> bytes:
-        """Read the next line without its newline, of any length; b"" at a clean end of the stream.
+        """Read the next line without its newline; b"" at a clean end of the stream.
 
         A line that was truncated by the end of the connection is never returned.
 
+        :raises ProtocolError: the line is longer than :attr:`Limits.size`.
         :raises BrokenStreamError: the connection ended in the middle of a line or of the response.
         :raises DeadlineError: nothing arrived within the idle limit.
         """

@@ -164,6 +164,8 @@ class Watch:
             await self._end(WatchEnd.IDLE, f"idle: {error}", cause=error)
         except TransportError as error:
             await self._end(WatchEnd.BROKEN, str(error), cause=error)
+        except ProtocolError as error:
+            await self._end(WatchEnd.GARBAGE, str(error), cause=error)
         if not line:
             await self._end(WatchEnd.CLEAN, "closed by the server")
         return _decode_fast(line) or await self._decode_slow(line)

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from fivespot import apiserver
 from fivespot.apiserver import DisconnectedError, Handler
 from fivespot.runtime import TransportError
-from fivespot.runtime.client import ByteStream, Request, Response
+from fivespot.runtime.client import ByteStream, Limits, Request, Response
 from fivespot.runtime.client.lines import LineStream
 from fivespot.runtime.errors import BrokenStreamError, ConnectError, DeadlineError
 
@@ -66,7 +66,7 @@ class ServerTransport:
     async def stream(self, request: Request) -> ByteStream:
         await self._turn()
         answer = await _within(request.limits.read, self._answer(request))
-        stream = _ServerStream(answer, request.limits.read, self._streams)
+        stream = _ServerStream(answer, request.limits, self._streams)
         self._streams.add(stream)
         return stream
 
@@ -77,7 +77,7 @@ class ServerTransport:
 
     async def _whole(self, request: Request) -> Response:
         answer = await self._answer(request)
-        body = answer.body if isinstance(answer.body, bytes) else await _collect(answer.body)
+        body = answer.body if isinstance(answer.body, bytes) else await _collect(answer.body, request.limits.size)
         return Response(answer.status, _headers(answer), body)
 
     async def _turn(self) -> None:
@@ -101,10 +101,10 @@ class ServerTransport:
 class _ServerStream(LineStream):
     """The lines of a response."""
 
-    def __init__(self, answer: apiserver.ApiResponse, idle: float, streams: set[_ServerStream]) -> None:
-        super().__init__(_SERVER, measured=isinstance(answer.body, bytes))
+    def __init__(self, answer: apiserver.ApiResponse, limits: Limits, streams: set[_ServerStream]) -> None:
+        super().__init__(_SERVER, measured=isinstance(answer.body, bytes), longest=limits.size)
         self._body = answer.body
-        self._idle = idle
+        self._idle = limits.read
         self._waiting_since: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._silent = False
@@ -174,11 +174,15 @@ async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
         raise DeadlineError(f"{_SERVER}: no answer within {seconds:g} s") from error
 
 
-async def _collect(stream: apiserver.Stream) -> bytes:
+async def _collect(stream: apiserver.Stream, limit: int) -> bytes:
     blocks = []
+    size = 0
     try:
         while block := await stream.read():
             blocks.append(block)
+            size += len(block)
+            if size > limit:
+                raise TransportError(f"{_SERVER}: the answer is longer than {limit} bytes")
     except DisconnectedError as error:
         raise BrokenStreamError(f"{_SERVER}: {error}") from error
     finally:

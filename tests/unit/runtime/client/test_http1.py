@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import ssl
 import threading
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -16,7 +17,7 @@ import trustme
 from fivespot.runtime.client import HttpTransport, Limits, Request
 from fivespot.runtime.client.auth import Access, Credentials
 from fivespot.runtime.clock import InlineOffload
-from fivespot.runtime.errors import BrokenStreamError, ConnectError, DeadlineError, TransportError
+from fivespot.runtime.errors import BrokenStreamError, ConnectError, DeadlineError, ProtocolError, TransportError
 from support.faulty_servers import Exchange, ManualClock, Responder, serving
 
 LIMITS = Limits(connect=5, read=5, total=10)
@@ -119,6 +120,46 @@ async def test_what_a_server_says_on_an_idle_connection_answers_nothing() -> Non
         await asyncio.sleep(0.1)
         response = await transport.request(GET)
         assert (response.status, response.body) == (200, b"second")
+
+
+SMALL = Limits(connect=5, read=5, total=10, size=100_000)
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+async def test_an_answer_that_does_not_end_is_given_up_at_its_limit(packed: bool) -> None:
+    sent = 0
+
+    async def respond(exchange: Exchange) -> None:
+        nonlocal sent
+        compress = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+        encoding = b"Content-Encoding: gzip\r\n" if packed else b""
+        await exchange.send(OK + encoding + b"Transfer-Encoding: chunked\r\n\r\n")
+        while sent < 100 * SMALL.size:
+            block = b" " * 50_000
+            sent += len(block)
+            if packed:
+                block = compress.compress(block) + compress.flush(zlib.Z_SYNC_FLUSH)
+            await exchange.send(b"%x\r\n%b\r\n" % (len(block), block))
+            await asyncio.sleep(0)
+
+    async with connected(respond) as transport:
+        with pytest.raises(TransportError, match="longer than 100000 bytes"):
+            await transport.request(Request("GET", "/x", SMALL))
+    assert sent < 100 * SMALL.size
+
+
+async def test_a_line_that_does_not_end_is_given_up_at_its_limit() -> None:
+    async def respond(exchange: Exchange) -> None:
+        await exchange.send(OK + b"Transfer-Encoding: chunked\r\n\r\n")
+        for line in (b"a" * 90_000 + b"\n", b"b" * 90_000 + b"\n", b"c" * 200_000):
+            await exchange.send(b"%x\r\n%b\r\n" % (len(line), line))
+
+    async with connected(respond) as transport:
+        stream = await transport.stream(Request("GET", "/x", SMALL))
+        assert [len(await stream.readline()) for _ in range(2)] == [90_000, 90_000]
+        with pytest.raises(ProtocolError, match="a line is longer than 100000 bytes"):
+            await stream.readline()
+        await stream.close()
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_lines_do_not_depend_on_where_the_blocks_were_cut(lines: list[bytes], re
             seen += drain(splitter)
     seen += drain(splitter)
     assert seen == [line for line in lines if line]
-    assert splitter.unfinished == bool(rest)
+    assert splitter.unfinished == len(rest)
     assert splitter.take_rest() == rest
 
 
@@ -37,7 +37,7 @@ def test_the_rest_holds_lines_that_nobody_took() -> None:
     splitter.feed(b"one\ntwo\nthr")
     assert splitter.pop() == b"one"
     assert splitter.take_rest() == b"two\nthr"
-    assert (splitter.pop(), splitter.unfinished) == (b"", False)
+    assert (splitter.pop(), splitter.unfinished) == (b"", 0)
 
 
 def test_a_line_of_many_small_blocks_is_whole() -> None:
