@@ -239,7 +239,9 @@ class Reflector:
                 self._received += 1
                 kind = event.type
                 if kind == "BOOKMARK":
-                    store.reach(_read_bookmark(event.object)[0])
+                    if not store.reach(_read_bookmark(event.object)[0]):
+                        error = ProtocolError("an object that the server said is gone was never reported as deleted")
+                        return await self._over(WatchEnd.GARBAGE, error)
                 else:
                     try:
                         head = event.head(annotations)

@@ -9,8 +9,8 @@ Pure and synchronous; nothing here waits, logs or reads a clock. The rules:
    when its version lies above what the watch has reached: at or below, the watch has already reported its deletion.
 3. An object held here that this process has deleted is hidden by its uid until the watch confirms it (a DELETED may
    also mean that an object left the selector; the two cannot be told apart), another object takes the name, or a list
-   begun later arrives. One that a write of this process moved out of the selector is hidden up to the version of that
-   write.
+   begun later arrives, which is asked for when bookmarks come instead of the confirmation. One that a write of this
+   process moved out of the selector is hidden up to the version of that write.
 4. A list replaces everything, except writes of this process above its version.
 5. Index entries change in the same step as the objects.
 """
@@ -158,12 +158,14 @@ class _Hidden(NamedTuple):
     :param gone: deleted for certain, so every event of the uid but DELETED is outdated; otherwise it only left the
         selector.
     :param epoch: the lists begun when it was laid.
+    :param bookmarks: those that the watch has brought since.
     """
 
     uid: str
     version: int
     gone: bool
     epoch: int
+    bookmarks: int = 0
 
 
 def _writer(write: Write, current: Object | None) -> str:
@@ -303,13 +305,23 @@ class Store:
             return (Change(ChangeType.DELETED, current, current, final_state_unknown=True),)
         return (Change(ChangeType.DELETED, obj, current),)
 
-    def reach(self, version: int) -> None:
-        """Take in a bookmark: every event up to ``version`` has been delivered."""
+    def reach(self, version: int) -> bool:
+        """Take in a bookmark: every event up to ``version`` has been delivered.
+
+        Return False if a deletion by this process is still not confirmed, so that only a list can tell whether the
+        object exists: its 404 was not the server's, for example. The first bookmark may have been on its way already.
+        """
         self.version = max(self.version, version)
-        for key in [key for key, hidden in self._hidden.items() if not hidden.gone and hidden.version <= version]:
-            del self._hidden[key]
+        confirmed = True
+        for key, hidden in list(self._hidden.items()):
+            if hidden.gone:
+                self._hidden[key] = hidden._replace(bookmarks=hidden.bookmarks + 1)
+                confirmed = confirmed and hidden.bookmarks == 0
+            elif hidden.version <= version:
+                del self._hidden[key]
         for key in [key for key, mark in self._own.items() if mark.version <= version]:
             del self._own[key]
+        return confirmed
 
     # Writes of this process
 

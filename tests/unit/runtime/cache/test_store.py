@@ -172,6 +172,21 @@ def test_an_own_deletion_hides_the_object_until_the_watch_confirms_it(f: Fixture
     assert f.event(obj("a", 13, "u2")) == ["ADDED a"]
 
 
+def test_an_own_deletion_that_bookmarks_do_not_confirm_needs_a_list(f: Fixture) -> None:
+    f.tell(f.store.removed(key("a"), "u1"))
+    assert f.store.reach(11), "it may have been on its way"
+    assert not f.store.reach(12)
+    assert f.listed(13, obj("a", 5)) == ["ADDED a"]
+    assert f.store.reach(14)
+
+
+def test_a_confirmed_own_deletion_needs_no_list(f: Fixture) -> None:
+    f.tell(f.store.removed(key("a"), "u1"))
+    f.tell(f.store.remove(obj("a", 12)))
+    assert f.store.reach(13)
+    assert f.store.reach(14)
+
+
 def test_another_object_may_take_the_name_of_a_deleted_one_at_once(f: Fixture) -> None:
     f.tell(f.store.removed(key("a"), "u1"))
     assert f.tell(f.store.wrote(obj("a", 14, "u2"), selected=True)) == ["ADDED a own"]
@@ -454,7 +469,7 @@ class StoreModel(RuleBasedStateMachine):
     @precondition(lambda self: self.watching and self.position == len(self.history))
     @rule()
     def bookmark(self) -> None:
-        self.store.reach(self.revision)
+        assert self.store.reach(self.revision), "the watch has brought every deletion"
 
     @precondition(lambda self: self.watching)
     @rule()
