@@ -82,7 +82,9 @@ class MachineStatusWriter:
             if held > 0:
                 wake = held if wake is None else min(wake, held)
             else:
-                await self._patch(key, obj, s, plan, change)
+                if not await self._patch(key, obj, s, plan, change):
+                    # The cache will show that it is gone; in case it does not, the key is requeued.
+                    wake = self._timings.next_look if wake is None else min(wake, self._timings.next_look)
                 self._record(s, [event for event in status_events(s, plan, new) if not event.once])
         return Result(requeue_after=wake, phase=plan.phase.value)
 
@@ -117,12 +119,14 @@ class MachineStatusWriter:
             self._overdue[key] = s.head.uid
             self._metrics.overdue()
 
-    async def _patch(self, key: Key, obj: Object, s: Snapshot, plan: Plan, change: dict[str, Any]) -> None:
+    async def _patch(self, key: Key, obj: Object, s: Snapshot, plan: Plan, change: dict[str, Any]) -> bool:
+        """Write the status; False if the object is gone."""
         try:
             await self._send(key, obj, change)
         except NotFoundError:
-            return
+            return False
         self._after_write(key, s, plan)
+        return True
 
     async def _send(self, key: Key, obj: Object, change: dict[str, Any], *, dry_run: bool = False) -> Object:
         return await self._client.patch_status(SCHEDULED_MACHINES, obj.head, change, dry_run=dry_run)
