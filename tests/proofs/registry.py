@@ -9,13 +9,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from itertools import count
+from itertools import count, islice
 from multiprocessing import get_context
 from random import Random
 from typing import TypeVar
 
 import pytest
 
+from simulation.answers import Case, cases, play
 from simulation.mutants import MUTANTS
 from simulation.runner import DayResult, run_day, start_worker
 
@@ -24,6 +25,7 @@ from .proof import REPOSITORY, Budget, Proof, Result
 
 __all__ = ["PROOFS"]
 
+C = TypeVar("C")
 T = TypeVar("T")
 
 _DAY_LIMIT = 120.0
@@ -33,20 +35,34 @@ _COMPARISONS_PER_SECOND = 0.5
 
 def simulation(budget: Budget) -> Result:
     """Run random days from the seed on."""
-    results = list(_parallel(budget, ((seed, 0) for seed in count(budget.seed)), _day))
+    results = list(_parallel(budget, count(budget.seed), _day))
     failed = [day for day in results if day.failure]
     failures = [f"seed {day.seed}: {day.failure} (`./dev simulate --replay {day.seed}`)" for day in failed]
     last = max((day.seed for day in results), default=budget.seed)
     return Result([("Days", f"{len(results)}, seeds {budget.seed} to {last}")], failures)
 
 
+def answers(budget: Budget) -> Result:
+    """Run plans with one request that gets a bad answer, in random order, until every case was run."""
+    begun = list(cases(Random(budget.seed)))
+    results = list(_parallel(budget, iter(begun), _answer))
+    ran = [case for case, _ in results]
+    facts = [
+        ("Cases", f"{len(ran)} of {len(begun)}"),
+        ("Plans", str(len({case.plan for case in ran}))),
+        ("Call sites of plans", str(len({(case.plan, case.site) for case in ran}))),
+        ("Answers", str(len({case.answer for case in ran}))),
+    ]
+    return Result(facts, [f"{case}: {'; '.join(problems)}" for case, problems in results if problems])
+
+
 def mutants(budget: Budget) -> Result:
     """Run every mutant on random days; a mutant that no day detects is a failure."""
     seeds = count(budget.seed)
-    cases = ((seed, number) for seed in seeds for number in range(len(MUTANTS)))
+    pairs = ((seed, number) for seed in seeds for number in range(len(MUTANTS)))
     tried: Counter[str] = Counter()
     detected: Counter[str] = Counter()
-    for name, found in _parallel(budget, cases, _mutant):
+    for name, found in _parallel(budget, pairs, _mutant):
         tried[name] += 1
         detected[name] += found
     facts = [
@@ -92,6 +108,13 @@ PROOFS = (
         simulation,
         600.0,
     ),
+    Proof(
+        "answers",
+        "Whatever the API server answers to any request of any plan, the truth is reported within a minute, nothing is "
+        "done against what is wanted, and all is well when the answers are.",
+        answers,
+        1800.0,
+    ),
     Proof("mutants", "The simulation's checker detects deliberate mistakes in the product.", mutants, 1200.0),
     Proof("order", "No test depends on the order in which tests run.", order, 300.0),
     Proof("server", "Every test of the contract passes on the real API server.", server, 1500.0),
@@ -105,28 +128,37 @@ PROOFS = (
 )
 
 
-def _day(seed: int, _: int) -> DayResult:
+def _day(seed: int) -> DayResult:
     return run_day(seed, _DAY_LIMIT)
 
 
-def _mutant(seed: int, number: int) -> tuple[str, bool]:
+def _answer(case: Case) -> tuple[Case, list[str]]:
+    try:
+        return case, play(case)
+    except Exception as error:
+        # A manager that ends is a failure of the case, not of the proof.
+        return case, [f"{type(error).__name__}: {error}"]
+
+
+def _mutant(case: tuple[int, int]) -> tuple[str, bool]:
+    seed, number = case
     mutant, invariant, _ = MUTANTS[number]
     with pytest.MonkeyPatch.context() as patch:
         mutant(patch)
         return mutant.__name__, invariant.value in run_day(seed, _DAY_LIMIT).failure
 
 
-def _parallel(budget: Budget, cases: Iterator[tuple[int, int]], work: Callable[[int, int], T]) -> Iterator[T]:
-    """Yield the results of as many cases as the budget allows."""
+def _parallel(budget: Budget, cases: Iterator[C], work: Callable[[C], T]) -> Iterator[T]:
+    """Yield the results of all cases, or of as many as the budget allows."""
     end = time.monotonic() + budget.seconds
     context = get_context("spawn")
     with ProcessPoolExecutor(budget.jobs, mp_context=context, initializer=start_worker) as pool:
-        under_way: set[Future[T]] = {pool.submit(work, *next(cases)) for _ in range(2 * budget.jobs)}
+        under_way: set[Future[T]] = {pool.submit(work, case) for case in islice(cases, 2 * budget.jobs)}
         while under_way:
             done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
             for future in done:
                 if time.monotonic() < end:
-                    under_way.add(pool.submit(work, *next(cases)))
+                    under_way |= {pool.submit(work, case) for case in islice(cases, 1)}
                 yield future.result()
 
 
