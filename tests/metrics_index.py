@@ -18,10 +18,14 @@ _QUEUE = _in(_TELEMETRY, "test_queue_metrics_carry_the_names_that_dashboards_kno
 _RESULTS = _in(_TELEMETRY, "test_results_of_runs_are_counted_as_controller_runtime_does")
 _INFORMERS = _in(_TELEMETRY, "test_a_resource_counts_as_synced_only_when_all_its_informers_are")
 _PROVIDERS = _in("tests/unit/providers/sdk/test_reconciler.py", "test_metrics_follow_the_objects")
+_HOLDS = "tests/server/test_administrator_holds.py"
 _MARKETS = "tests/server/contract/test_capitalmarketsschedule.py"
 _PROCESS = _in("tests/unit/cli/test_process.py", "test_requests_are_counted_and_tell_that_the_server_answers")
 
 INDEX: dict[str, tuple[str, ...]] = {
+    # The holds of administrators.
+    "fivespot_admission_policy_bound": _in(_HOLDS, "test_nothing_is_created_until_the_policy_is_bound"),
+    "fivespot_stopped": _in(_HOLDS, "test_an_annotation_on_the_lease_stops_everything_but_the_kill_switch"),
     # Of the machine controller, with the names of the existing 5-Spot.
     "fivespot_reconciliations_total": (
         *_in(_MACHINES, "test_runs_are_counted_and_timed_by_phase_and_failures_by_type_too"),

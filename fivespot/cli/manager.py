@@ -84,6 +84,35 @@ def _log_format() -> Literal["json", "text"]:
     help="Limit on deletions of machines by schedule; default none.",
 )
 @click.option(
+    "--shortest-grace",
+    default="0s",
+    metavar="DURATION",
+    help="Grace of machines that ask for less, such as 5m; kill switches and deletions know no grace.",
+)
+@click.option(
+    "--max-activations-per-hour",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Limit on machines created for one ScheduledMachine within an hour; default none.",
+)
+@click.option(
+    "--max-namespace-activations-per-hour",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Limit on machines created in one namespace within an hour; default none.",
+)
+@click.option(
+    "--max-machines-per-namespace",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Limit on machines that a namespace has at a time; default none.",
+)
+@click.option(
+    "--require-admission-policy",
+    is_flag=True,
+    help="Create nothing until the ValidatingAdmissionPolicy is bound.",
+)
+@click.option(
     "--force-finalizer-on-timeout",
     is_flag=True,
     envvar="FORCE_FINALIZER_ON_TIMEOUT",

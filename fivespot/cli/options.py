@@ -18,12 +18,22 @@ if TYPE_CHECKING:
     from fivespot.providers.sdk import Provider
     from fivespot.runtime.manager.entrypoint import EventLoop
 
-__all__ = ["CONTROLLERS", "ManagerOptions", "api_version", "controllers", "namespaces", "reconcilers"]
+__all__ = [
+    "CONTROLLERS",
+    "MACHINE_CONTROLLER",
+    "ManagerOptions",
+    "api_version",
+    "controllers",
+    "namespaces",
+    "reconcilers",
+]
 
-_MACHINE_CONTROLLER = "scheduledmachine"
+MACHINE_CONTROLLER = "scheduledmachine"
 
-CONTROLLERS = tuple(sorted((_MACHINE_CONTROLLER, *map(str.lower, SHIPPED))))
+CONTROLLERS = tuple(sorted((MACHINE_CONTROLLER, *map(str.lower, SHIPPED))))
 """The kinds that ``--controllers`` can name, in lower case."""
+
+_DAY = 86_400
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -83,6 +93,18 @@ def api_version(text: str | None) -> str | None:
     return version
 
 
+def _shortest_grace(text: str) -> int:
+    from fivespot.api import duration_seconds  # noqa: PLC0415 - it brings the models
+
+    try:
+        seconds = duration_seconds(text)
+    except ValueError as error:
+        raise ConfigError(f"--shortest-grace: {error}") from None
+    if seconds > _DAY:
+        raise ConfigError(f"--shortest-grace: {text!r} is longer than a day, the longest grace of a ScheduledMachine")
+    return seconds
+
+
 def _split(texts: Sequence[str]) -> list[str]:
     return [part.strip() for text in texts for part in text.split(",") if part.strip()]
 
@@ -93,6 +115,7 @@ class ManagerOptions(ProcessSettings):
 
     :param controllers: shipped kinds, in lower case.
     :param providers: those that ``--provider`` names.
+    :param shortest_grace: in seconds.
     """
 
     NAMED_BY: ClassVar[Literal["variable", "flag"]] = "flag"
@@ -107,6 +130,11 @@ class ManagerOptions(ProcessSettings):
     dry_run: bool
     force_finalizer_on_timeout: bool
     max_deletions_per_minute: int | None
+    shortest_grace: int = 0
+    max_activations_per_hour: int | None = None
+    max_namespace_activations_per_hour: int | None = None
+    max_machines_per_namespace: int | None = None
+    require_admission_policy: bool = False
     capi_version: str | None
     instance_id: int
     event_loop: EventLoop
@@ -129,6 +157,7 @@ class ManagerOptions(ProcessSettings):
             namespaces=namespaces(given.pop("namespaces")),
             lease_name=lease_name(given.pop("lease_name"), names),
             capi_version=api_version(capi),
+            shortest_grace=_shortest_grace(given.pop("shortest_grace")),
             **given,
         )
         options.check()

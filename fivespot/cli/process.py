@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ from fivespot.runtime import (
     Clock,
     Connection,
     Manager,
+    Object,
+    ObjectRef,
     Offload,
     Random,
     SystemClock,
@@ -31,17 +34,19 @@ from fivespot.runtime.clock import ThreadOffload, system_random
 from fivespot.runtime.errors import StopError
 from fivespot.runtime.manager import ControllerFactory, ControllerSettings
 from fivespot.runtime.manager import assemble as manager_on
+from fivespot.runtime.manager.election import LEASES
 from fivespot.runtime.manager.entrypoint import loop_factory, stop_on_signals, unless_stopped
 from fivespot.runtime.telemetry import tracer_from
 from fivespot.schedule.zones import TZDATA_RELEASE
 
 from .main import complain
-from .options import ManagerOptions
+from .options import MACHINE_CONTROLLER, ManagerOptions
 
 __all__ = ["assemble", "controller_factory", "machine_settings", "run_process"]
 
 if TYPE_CHECKING:
     from fivespot.controllers.scheduledmachine import MachineSettings
+    from fivespot.controllers.scheduledmachine.holds import Holds
 
 FIELD_MANAGER = "5spot-controller"
 
@@ -138,8 +143,9 @@ def assemble(
     metrics = manager.context.metrics
     metrics.info("fivespot_controller_info", "This process.", version=__version__, instance_id=str(options.instance_id))
     metrics.info("fivespot_tzdata_info", "The time zone data in use.", release=TZDATA_RELEASE)
+    holds = _administrators_holds(options, manager) if MACHINE_CONTROLLER in options.controllers else None
     for name in options.controllers:
-        manager.add(controller_factory(name, options))
+        manager.add(controller_factory(name, options, holds))
     if options.providers:
         from fivespot.providers.sdk import build_controller  # noqa: PLC0415 - only a run with providers needs it
 
@@ -148,25 +154,66 @@ def assemble(
     return manager
 
 
-def controller_factory(name: str, options: ManagerOptions) -> ControllerFactory:
+def _administrators_holds(options: ManagerOptions, manager: Manager) -> Holds:
+    """Make the holds by administrators, kept up to date and shown while the manager runs."""
+    from fivespot.controllers.scheduledmachine.holds import Holds  # noqa: PLC0415 - only where it runs
+    from fivespot.controllers.scheduledmachine.policy_check import PolicyCheck  # noqa: PLC0415
+
+    holds = Holds(require_policy=options.require_admission_policy)
+    context = manager.context
+    check = PolicyCheck(context.ungated_client, context.clock, holds, whole_cluster=context.settings.namespaces is None)
+
+    def observe_lease(lease: Object) -> None:
+        note = holds.lease_observed(lease)
+        if note is not None:
+            context.events.note(ObjectRef.of(LEASES, lease), note)
+
+    manager.observe_lease(observe_lease)
+    manager.add_runnable("admission policies", check.run)
+    manager.health.add_note("admission policy", holds.policy_note)
+    manager.health.add_note("stop", holds.stop_note)
+    context.metrics.reading(
+        "fivespot_admission_policy_bound",
+        "Whether the admission policy is in force.",
+        ("policy",),
+        holds.bound_readings,
+    )
+    context.metrics.reading(
+        "fivespot_stopped",
+        "Whether an administrator has stopped every creation and deletion.",
+        (),
+        lambda: [((), float(holds.stopped != ""))],
+    )
+    return holds
+
+
+def controller_factory(name: str, options: ManagerOptions, holds: Holds | None = None) -> ControllerFactory:
     """The factory of a shipped controller; its modules are imported when it is chosen.
 
     :param name: one of :data:`~fivespot.cli.options.CONTROLLERS`.
+    :param holds: the holds by administrators, for the machine controller.
     """
     for kind in SHIPPED:
         if kind.lower() == name:
             return shipped_controller(kind)
     from fivespot.controllers.scheduledmachine import build  # noqa: PLC0415
 
-    return partial(build, settings=machine_settings(options))
+    return partial(build, settings=machine_settings(options), holds=holds)
 
 
 def machine_settings(options: ManagerOptions) -> MachineSettings:
     """The settings of the machine controller that the command line chose."""
     from fivespot.controllers.scheduledmachine import MachineSettings  # noqa: PLC0415 - only where it runs
+    from fivespot.controllers.scheduledmachine.activation_limiter import ActivationLimits  # noqa: PLC0415
 
     return MachineSettings(
         capi_version=options.capi_version,
         force_finalizer_on_timeout=options.force_finalizer_on_timeout,
         max_deletions_per_minute=options.max_deletions_per_minute,
+        shortest_grace=timedelta(seconds=options.shortest_grace),
+        activations=ActivationLimits(
+            per_machine=options.max_activations_per_hour,
+            per_namespace=options.max_namespace_activations_per_hour,
+            machines=options.max_machines_per_namespace,
+        ),
     )

@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 from fivespot.api import scheduledmachine
 from fivespot.controllers import scheduledmachine as machine_controller
 from fivespot.controllers.scheduledmachine import MachineSettings, Timings
+from fivespot.controllers.scheduledmachine.holds import Holds
 from fivespot.providers.registry import shipped_providers
 from fivespot.providers.sdk import Provider, build_controller
 from fivespot.runtime import Key, Manager, ManagerSettings, Object
@@ -104,13 +105,15 @@ class EmbeddedSystem:
         settings: ManagerSettings | None = None,
         controllers: ControllerSettings | None = None,
         machine_settings: MachineSettings | None = None,
+        holds: Holds | None = None,
     ) -> AbstractAsyncContextManager[RunningManager]:
         """Run fivespot's manager with all controllers inside the scope; several may compete for one Lease.
 
         :param timings: timings of the machine controller.
         :param machine_settings: settings of the machine controller.
+        :param holds: what administrators hold back.
         """
-        factories = [partial(machine_controller.build, timings=timings, settings=machine_settings)]
+        factories = [partial(machine_controller.build, timings=timings, settings=machine_settings, holds=holds)]
         schedules = [partial(build_controller, provider) for provider in self._providers]
         return self.cluster.manager(*factories, *schedules, name=name, settings=settings, controllers=controllers)
 

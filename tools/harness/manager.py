@@ -56,6 +56,7 @@ def install_for(plane: ControlPlane, namespace: str) -> None:
         "rbac/service-account.yaml",
         "rbac/leader-election.yaml",
         "namespaced/definitions.yaml",
+        "admission",
     ):
         plane.kubectl("apply", "--server-side", "-f", str(MANIFESTS / path))
     plane.kubectl("apply", "--server-side", "-n", namespace, "-k", str(MANIFESTS / "namespaced"))

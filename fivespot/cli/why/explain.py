@@ -268,6 +268,8 @@ def _next(j: Evaluated, schedule: ScheduleFacts) -> Iterator[Next]:
         yield Next(plan.next_cleanup, "the deletion has its turn: only so many may begin in a minute")
     elif plan.next_cleanup is not None:
         yield Next(plan.next_cleanup, "the grace period ends: the machine is drained and deleted")
+    elif s.creation_hold is not None:
+        yield Next(None, "created as soon as the administrator's limits allow it")
     elif plan.reason == "ReplacementDelayed" and plan.wake is not None:
         yield Next(plan.wake, f"replacement {plan.replaced.count} is created")
     elif j.remembered and plan.phase is Phase.ERROR:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from fivespot.api import Phase, Reason, names
+from fivespot.api import ConditionType, Phase, Reason, names
 from fivespot.cli.why.live import LiveInputs, ReadRefused, Unread
 from fivespot.controllers.scheduledmachine.decide import decide
 from fivespot.controllers.scheduledmachine.evaluate import MachineEvaluation, evaluate, observe_machine
+from fivespot.controllers.scheduledmachine.holds import CreationHold
 from fivespot.controllers.scheduledmachine.instants import read_instant
 from fivespot.controllers.scheduledmachine.live_lookup import LiveLookup
-from fivespot.controllers.scheduledmachine.plan import DeleteMachine, Plan, Question, Want
+from fivespot.controllers.scheduledmachine.plan import CreateChildren, DeleteMachine, Plan, Question, Want
 from fivespot.controllers.scheduledmachine.snapshot import Answers, Refusal, Snapshot
 from fivespot.controllers.scheduledmachine.sources import SCHEDULED_MACHINES
 from fivespot.controllers.scheduledmachine.spec import SpecView, read_spec
@@ -38,6 +39,11 @@ __all__ = ["REQUEST", "Evaluated", "judge"]
 
 REQUEST: Final = re.compile(r"(create|delete|patch) ([a-z0-9.-]+) ")
 """The beginning of a refusal's message: the verb and the resource of the request."""
+_HELD: Final = (
+    Reason.ACTIVATION_RATE_LIMITED,
+    Reason.NAMESPACE_LIMIT_REACHED,
+    Reason.ADMISSION_POLICY_MISSING,
+)
 _TRIED: Final = (Reason.MACHINE_CREATION_FAILED, Reason.MACHINE_DELETION_FAILED, Reason.NODE_TAINTS_UNSUPPORTED)
 
 
@@ -147,8 +153,11 @@ class _Judge:
         return replace(snapshot, fresh=unseen and not snapshot.paused)
 
     def _as_remembered(self, s: Snapshot, plan: Plan) -> tuple[Plan, bool]:
-        """Add the controller's memory: a refused write that is not retried at once, and the administrator's
-        brake. The controller runs in another process, but status shows both."""
+        """Add the controller's memory: a refused write that is not retried at once, and what administrators hold
+        back. The controller runs in another process, but status shows both."""
+        stopped = find_condition(s.stored.raw.get("conditions"), ConditionType.PAUSED)
+        if stopped is not None and stopped.get("reason") == Reason.STOPPED:
+            return decide(replace(s, stopped=str(stopped.get("message", "")))), True
         problem = _reported_problem(s.stored)
         if not plan.steps or problem is None:
             return plan, False
@@ -157,6 +166,8 @@ class _Judge:
         if reason == Reason.DELETION_RATE_LIMITED and deletes and plan.want in (Want.INACTIVE, Want.DISABLED):
             turn = read_instant(s.stored.raw.get("nextCleanup")) or s.now
             return decide(replace(s, deletion_wait=max(1.0, (turn - s.now).total_seconds()))), True
+        if reason in _HELD and any(isinstance(step, CreateChildren) for step in plan.steps):
+            return decide(replace(s, creation_hold=CreationHold(reason, message))), True
         current = s.stored.raw.get("observedGeneration") == s.head.generation
         # Observed problems are found again; refusals by the server are taken from status.
         by_server = reason == Reason.NODE_TAINTS_UNSUPPORTED or REQUEST.match(message) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -30,6 +31,8 @@ _MACHINES: Final = "machines.cluster.x-k8s.io"
 _OWN: Final = names.PLURAL
 _LATE: Final = timedelta(seconds=60)
 """Delay of an announced change after which the schedule's controller counts as not working."""
+_STOPPED_ON: Final = re.compile(r" on Lease ([a-z0-9-]+)/([a-z0-9.-]+)")
+"""The Lease with the stop, in the message of condition Paused."""
 _SEE_MANAGER: Final = f"kubectl -n {names.SYSTEM_NAMESPACE} get deployments,pods,leases"
 _GRANT: Final = "grant the right to the controller's ServiceAccount"
 _SERVICE_ACCOUNT: Final = f"system:serviceaccount:{names.SYSTEM_NAMESPACE}:5spot-controller"
@@ -48,6 +51,7 @@ def remedies(j: Evaluated) -> Iterator[Remedy]:
     yield from _rights(j)
     yield from _decisions(j)
     yield from _pauses(j)
+    yield from _stop(j)
     if not j.snapshot.head.deleting and j.plan.want in (Want.ACTIVE, Want.INACTIVE):
         yield from _schedule(j)
     yield from _machine(j)
@@ -94,6 +98,15 @@ def _pauses(j: Evaluated) -> Iterator[Remedy]:
     if s.machine is not None and s.machine.paused:
         yield Remedy(
             "its Machine is paused; to resume it", f"kubectl -n {namespace} annotate {_MACHINES} {name} {annotation}"
+        )
+
+
+def _stop(j: Evaluated) -> Iterator[Remedy]:
+    stopped = _STOPPED_ON.search(j.snapshot.stopped)
+    if stopped is not None and not j.snapshot.head.deleting:
+        yield Remedy(
+            "an administrator has stopped everything; to let the manager go on",
+            f"kubectl -n {stopped[1]} annotate lease {stopped[2]} {names.ANNOTATION_STOP}-",
         )
 
 

@@ -35,7 +35,7 @@ from .redact import conceal
 from .snapshot import Child, Slot, Snapshot
 from .status import RefusedStep
 
-__all__ = ["StepResults", "StepRunner"]
+__all__ = ["StepResults", "StepRunner", "changed_world"]
 
 _FIELDS = {Slot.BOOTSTRAP: "bootstrapSpec", Slot.INFRASTRUCTURE: "infrastructureSpec"}
 _TAINTS_REMEDY = (
@@ -67,6 +67,12 @@ class StepResults:
     vanished: bool = True
     let_go: bool = False
     taints_lost: str = ""
+
+
+def changed_world(plan: Plan, results: StepResults) -> bool:
+    """Whether the steps changed the world, so that it is evaluated again before anything is reported."""
+    only_leftovers = bool(plan.steps) and all(isinstance(step, DeleteChildren) for step in plan.steps)
+    return only_leftovers and results.refused is None and results.vanished
 
 
 class StepRunner:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from fivespot.runtime import Controller, Key, ManagerContext
 
+from .holds import Holds
 from .informers import MachineInformers
 from .metrics import MachineMetrics
 from .reconciler import MachineReconciler
@@ -17,10 +18,16 @@ __all__ = ["build"]
 
 
 def build(
-    context: ManagerContext, timings: Timings | None = None, settings: MachineSettings | None = None
+    context: ManagerContext,
+    timings: Timings | None = None,
+    settings: MachineSettings | None = None,
+    holds: Holds | None = None,
 ) -> Controller:
-    """Return the controller of ScheduledMachines."""
-    settings = settings or MachineSettings()
+    """Return the controller of ScheduledMachines.
+
+    :param holds: what administrators hold back; None for nothing.
+    """
+    settings, holds = settings or MachineSettings(), holds or Holds()
 
     def enqueue(key: Key, after: float = 0.0) -> None:
         controller.enqueue(key, after=after)
@@ -30,11 +37,12 @@ def build(
 
     inputs = MachineInformers(context.cache, settings.capi_version, enqueue)
     metrics = MachineMetrics(context.metrics, phases)
-    reconciler = MachineReconciler(context, inputs, metrics, timings or Timings(), settings, enqueue)
+    reconciler = MachineReconciler(context, inputs, metrics, timings or Timings(), settings, enqueue, holds)
     # After a takeover, machines are judged once the providers of this process have made a pass (contract B5.6).
     controller = context.controller(
         CONTROLLER, reconciler, workers=16, backoff=RETRIES, priority=reconciler.priority, order=1
     )
     inputs.add_sources(controller)
     controller.at_start(reconciler.begin_term)
+    holds.subscribe(inputs.enqueue_all)
     return controller

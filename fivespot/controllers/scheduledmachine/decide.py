@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from fivespot.api import Phase, names
+from fivespot.api import Phase, Reason, names
 from fivespot.contract import (
     PROVIDER_NOT_FOUND,
     STATUS_ACTIVE_MISSING,
@@ -40,6 +40,7 @@ def decide(s: Snapshot) -> Plan:
     plan = (decide_down if want.down or s.head.deleting else decide_up)(s, verdict, want)
     plan = _hold_when_unreadable(s, plan)
     plan = _respect_pause(s, plan)
+    plan = _respect_stop(s, plan)
     plan = _bridge_recreation(s, plan)
     plan = _retry_preparation(s, plan)
     if plan.recheck or not isinstance(s.world.resolution, Unresolved | Unreadable):
@@ -137,6 +138,20 @@ def _respect_pause(s: Snapshot, plan: Plan) -> Plan:
         plan = replace(plan, phase=Phase.PENDING)
     what = "letting go of it" if any(isinstance(step, DropFinalizer) for step in held) else "acting"
     return replace(plan, reason="Paused", message=f"paused: {what} waits until it is resumed", settled=False)
+
+
+def _respect_stop(s: Snapshot, plan: Plan) -> Plan:
+    """B8.4: while everything is stopped, create and delete nothing; only killSwitch acts."""
+    if not s.stopped or plan.want is Want.KILLED:
+        return plan
+    held = [step for step in plan.steps if not isinstance(step, PatchMachine)]
+    plan = replace(plan, steps=tuple(step for step in plan.steps if step not in held), stopped=True)
+    if not held:
+        return plan
+    if any(isinstance(step, CreateChildren) for step in held):
+        plan = replace(plan, phase=Phase.PENDING)
+    # Preparing a deletion that is not sent would only disturb the machine.
+    return replace(plan, steps=(), reason=Reason.STOPPED, message=s.stopped, settled=False)
 
 
 def _killed_while_paused(s: Snapshot, plan: Plan) -> Plan:

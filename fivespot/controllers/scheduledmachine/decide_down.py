@@ -99,7 +99,10 @@ def _grace(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineV
     begun = s.shutdown_begun or whole_second(s.now)
     events: tuple[EventNote, ...] = ()
     never_resolved = want is Want.INACTIVE and not verdict.known
-    due = begun + s.spec.grace
+    grace, what = s.spec.grace, "gracefulShutdownTimeout"
+    if s.shortest_grace > grace:
+        grace, what = s.shortest_grace, "the manager's --shortest-grace"
+    due = begun + grace
     if never_resolved:
         # B1.22: grace that began for another cause does not shorten the time since the reference was changed.
         due = max(due, (reference_changed(s) or begun) + timedelta(seconds=s.timings.reference_grace))
@@ -112,7 +115,7 @@ def _grace(s: Snapshot, verdict: EffectiveVerdict, want: Want, machine: MachineV
     return replace(
         _base(s, verdict, want, machine),
         reason=Reason.GRACE_PERIOD_ACTIVE,
-        message=f"the machine is kept until {due:%Y-%m-%dT%H:%M:%SZ} (gracefulShutdownTimeout), then drained",
+        message=f"the machine is kept until {due:%Y-%m-%dT%H:%M:%SZ} ({what}), then drained",
         shutdown_requested=begun,
         next_cleanup=due,
         events=events,

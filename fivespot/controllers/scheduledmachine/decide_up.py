@@ -257,6 +257,10 @@ def _create(s: Snapshot, verdict: EffectiveVerdict, want: Want, replaced: Replac
     if braked is not None:
         message = f"replacement {replaced.count} is created at {braked:%Y-%m-%dT%H:%M:%SZ}; each loss doubles the delay"
         return replace(base, reason="ReplacementDelayed", message=message, wake=braked)
+    if s.creation_hold is not None:
+        # B8.4
+        hold = s.creation_hold
+        return replace(base, reason=hold.reason, message=hold.message, wake=hold.until, recheck=hold.until is None)
     missing = tuple(slot for slot in Slot if slot not in {child.slot for child in ready})
     return replace(
         base,

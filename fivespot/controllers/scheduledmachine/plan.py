@@ -108,6 +108,7 @@ class Plan:
 
     :param quiet: status stays as it is, because nothing is known yet (a restart, a cache that has not synced).
     :param stalled: only a person can help.
+    :param stopped: an administrator has stopped everything, so the plan has no steps.
     :param settled: the machine is as wanted, and no step is in progress.
     :param wake: the earliest instant at which the decision changes by itself.
     :param recheck: evaluate again within a jittered minute, because no event may tell.
@@ -128,6 +129,7 @@ class Plan:
     settled: bool = False
     stalled: bool = False
     paused: bool = False
+    stopped: bool = False
     machine: MachineView | None = None
     bootstrap: Child | None = None
     infrastructure: Child | None = None

@@ -28,18 +28,20 @@ from fivespot.runtime import (
 )
 from fivespot.runtime.errors import ServerTimeoutError, StaleReadError
 
-from .act import StepResults, StepRunner
+from .act import StepResults, StepRunner, changed_world
 from .common_plans import is_our_status
+from .creation_gate import CreationGate
 from .decide import decide
 from .deletion_limiter import DeletionLimiter
 from .evaluate import MachineEvaluation, evaluate, observe_machine
+from .holds import Holds
 from .informers import MachineInformers
 from .instants import read_instant, whole_second
 from .live_lookup import LiveLookup
 from .metrics import MachineMetrics
 from .observe import machine_resource, template_resources
 from .orphans import OrphanSearch
-from .plan import CreateChildren, DeleteChildren, DeleteMachine, Plan, Want
+from .plan import CreateChildren, DeleteMachine, Plan, Want
 from .refusals import Refusals, fingerprint
 from .run_end import Ending, RunEnd, plan_to_report
 from .settings import MachineSettings
@@ -81,6 +83,7 @@ class MachineReconciler:
         timings: Timings,
         settings: MachineSettings,
         enqueue: Callable[[Key, float], None],
+        holds: Holds,
     ) -> None:
         self._client = context.client
         self._clock = context.clock
@@ -95,6 +98,8 @@ class MachineReconciler:
         self._writer = MachineStatusWriter(context, metrics, timings)
         self._refusals = Refusals(timings, context.rng)
         self._limiter = DeletionLimiter(settings.max_deletions_per_minute, enqueue)
+        self._holds = holds
+        self._activations = CreationGate(settings.activations, informers, context.clock, enqueue)
         self._orphans = OrphanSearch(
             context.client,
             context.clock,
@@ -123,6 +128,7 @@ class MachineReconciler:
         self._refusals.forget_all()
         if self._settings.max_deletions_per_minute is not None:
             self._limiter.begin_term(self._begun_lately(now))
+        self._activations.begin_term()
         for memory in (self._unreadable, self._unresolved, self._unfinished, self._cancelled):
             memory.clear()
         self._clock_offset = None
@@ -164,6 +170,7 @@ class MachineReconciler:
         self._writer.forget(key)
         self._refusals.forget(key)
         self._limiter.release(key, self._clock.monotonic())
+        self._activations.release(key)
         if not self._informers.scheduled_machines.list(key.namespace):
             self._metrics.forget_namespace(key.namespace)
 
@@ -202,10 +209,11 @@ class MachineReconciler:
             end = RunEnd(obj=obj, snapshot=s, plan=plan)
             if found.unanswered is not None:
                 self._limiter.release(key, self._clock.monotonic())
+                self._activations.release(key)
                 why = found.unanswered
                 return replace(end, error=why.error or StaleReadError(why.why))
             end = await self._act(key, end)
-            if end.error is not None or end.gone or not _changed_world(plan, end.results):
+            if end.error is not None or end.gone or not changed_world(plan, end.results):
                 return end
             events = plan.events
             answers = replace(s.answers, found=())
@@ -221,10 +229,16 @@ class MachineReconciler:
         )
 
     def _judge(self, key: Key, s: Snapshot) -> Plan:
-        """Return the plan; the administrator's limit is consulted only for one that would begin a deletion by
-        schedule.
+        """Return the plan; the administrator's limits are consulted only for one that would create a machine, or begin
+        a deletion by schedule.
         """
         plan = decide(s)
+        if not any(isinstance(step, CreateChildren) for step in plan.steps):
+            self._activations.release(key)
+        else:
+            hold = self._holds.creation or self._activations.hold(key, s.now, s.monotonic)
+            if hold is not None:
+                return decide(replace(s, creation_hold=hold))
         limited = plan.want in (Want.INACTIVE, Want.DISABLED) and not s.head.deleting
         if not limited or not any(isinstance(step, DeleteMachine) for step in plan.steps):
             self._limiter.release(key, s.monotonic)
@@ -258,6 +272,8 @@ class MachineReconciler:
             unresolved_for=unresolved_for,
             fresh=fresh,
             force_finalizer=self._settings.force_finalizer_on_timeout,
+            shortest_grace=self._settings.shortest_grace,
+            stopped=self._holds.stopped,
             cancelled_uid=self._cancelled_uid(key, monotonic),
         )
         if key not in self._refusals:
@@ -289,6 +305,7 @@ class MachineReconciler:
         if not plan.steps or self._dry_run:
             if self._dry_run:
                 self._limiter.release(key, s.monotonic)
+                self._activations.release(key)
             return replace(end, results=StepResults(vanished=False), plan=self._conclude(key, s, plan, StepResults()))
         if _can_be_taken_back(s, plan):
             end = await self._announce(key, end)
@@ -344,8 +361,10 @@ class MachineReconciler:
         unknown = isinstance(results.failure, TransportError | ServerTimeoutError)
         if unknown or (results.failure is None and results.refused is None):
             self._limiter.used(key, now)
+            self._activations.used(key)
         else:
             self._limiter.release(key, now)
+            self._activations.release(key)
 
     def _look(self, s: Snapshot) -> Any:
         return observe_machine(self._informers, s.head, s.spec, s.stored, self._settings.capi_version)
@@ -469,16 +488,10 @@ class MachineReconciler:
             self._informers.enqueue_all()
         self._clock_offset = offset
         self._informers.close_unnamed()
-        if now >= self._next_search:
+        if now >= self._next_search and not self._holds.stopped:
             self._next_search = now + self._timings.orphan_search
             await self._orphans.remove()
         return Result(requeue_after=self._timings.clock_check)
-
-
-def _changed_world(plan: Plan, results: StepResults) -> bool:
-    """Whether the steps changed the world, so that it is evaluated again before anything is reported."""
-    only_leftovers = bool(plan.steps) and all(isinstance(step, DeleteChildren) for step in plan.steps)
-    return only_leftovers and results.refused is None and results.vanished
 
 
 def _can_be_taken_back(s: Snapshot, plan: Plan) -> bool:

@@ -13,6 +13,7 @@ from fivespot.contract import Resolution
 from fivespot.runtime import GroupKind, Head, Resource
 
 from .cluster_api import ClusterApi, ClusterView, Known, MachineView
+from .holds import CreationHold
 from .ownership import machine_is_ours
 from .spec import SpecView
 from .stored_status import StoredStatus
@@ -151,6 +152,9 @@ class Snapshot:
     :param fresh: the object had no finalizer of ours before this run, so no child can exist yet.
     :param force_finalizer: remove the finalizer of an overdue deletion instead of waiting longer.
     :param deletion_wait: seconds for which the administrator's limit holds a deletion by schedule back.
+    :param shortest_grace: the administrator's shortest grace for shutdowns by schedule.
+    :param stopped: the administrator's stop of everything, with its reason; "" where there is none.
+    :param creation_hold: the reason for which nothing is created for this machine yet.
     :param cancelled_uid: the Machine whose shutdown this process cancelled a moment ago: a deletion that another
         process had sent before may still arrive.
     """
@@ -169,6 +173,9 @@ class Snapshot:
     fresh: bool = False
     force_finalizer: bool = False
     deletion_wait: float = 0.0
+    shortest_grace: timedelta = timedelta()
+    stopped: str = ""
+    creation_hold: CreationHold | None = None
     cancelled_uid: str = ""
 
     @property

@@ -283,7 +283,7 @@ def _conditions(s: Snapshot, plan: Plan) -> list[dict[str, Any]]:
         ConditionType.RECONCILING: Condition("Reconciling", "True", plan.reason, plan.message) if moving else None,
         ConditionType.STALLED: Condition("Stalled", "True", plan.reason, plan.message) if plan.stalled else None,
         ConditionType.UP_TO_DATE: _up_to_date(s, plan.machine),
-        ConditionType.PAUSED: Condition("Paused", "True", "Paused", _pause_message(s)) if plan.paused else None,
+        ConditionType.PAUSED: _paused(s, plan),
         ConditionType.UNSUPPORTED_FIELDS: (
             Condition("UnsupportedFields", "True", "NotActedOn", _unsupported(s)) if s.spec.unsupported else None
         ),
@@ -369,6 +369,12 @@ def _up_to_date(s: Snapshot, machine: MachineView | None) -> Condition | None:
         return Condition(ConditionType.UP_TO_DATE, "True", "UpToDate")
     message = "the spec was edited since; the change takes effect with the next activation"
     return Condition(ConditionType.UP_TO_DATE, "False", Reason.TEMPLATE_CHANGED, message)
+
+
+def _paused(s: Snapshot, plan: Plan) -> Condition | None:
+    if plan.stopped:
+        return Condition(ConditionType.PAUSED, "True", Reason.STOPPED, s.stopped)
+    return Condition(ConditionType.PAUSED, "True", "Paused", _pause_message(s)) if plan.paused else None
 
 
 def _pause_message(s: Snapshot) -> str:

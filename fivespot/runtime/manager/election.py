@@ -103,6 +103,7 @@ class Election:
     :param gate: opened for the writes of leader-only work while this process leads.
     :param grace: seconds that leader-only work may take to stop. Beyond that the election ends with
         :class:`StopError` and the process has to exit, because it can no longer prove that there is one leader.
+    :param on_lease: called with the Lease whenever it was read or written.
     :param on_change: called with True when this process becomes leader and with False when it stops leading.
     :param on_silence: called when the server has not answered for the renew deadline, once until it answers again:
         connections may be dead without an error.
@@ -117,6 +118,7 @@ class Election:
         rng: Random,
         gate: LeaderGate | None = None,
         grace: float = 30.0,
+        on_lease: Callable[[Object], None] = lambda lease: None,
         on_change: Callable[[bool], None] = lambda leading: None,
         on_silence: Callable[[], None] = lambda: None,
     ) -> None:
@@ -127,6 +129,7 @@ class Election:
         self._rng = rng
         self._gate = gate
         self._grace = grace
+        self._on_lease = on_lease
         self._on_change = on_change
         self._on_silence = on_silence
         self._candidate = Candidate(settings.identity, settings.members, settings.timings)
@@ -222,6 +225,7 @@ class Election:
             lease = None
         else:
             lease = read_lease(obj, self._settings.annotation)
+            self._on_lease(obj)
         now = self._contact = self._note_answer()
         self._candidate.observe(lease, now)
 
@@ -245,6 +249,7 @@ class Election:
             obj = await self._client.replace(LEASES, body)
         at = self._contact = self._note_answer()
         self._candidate.confirmed(read_lease(obj, settings.annotation), at)
+        self._on_lease(obj)
 
     def _check_holder(self) -> None:
         """Log the holder of the lease once, and fail when the lease is shared by mistake."""

@@ -20,6 +20,7 @@ from .leader_gate import LeaderGate
 from .runnable_group import RunnableGroup
 
 if TYPE_CHECKING:
+    from fivespot.runtime.objects import Object
     from fivespot.runtime.reconcile import Controller
 
 __all__ = ["Manager", "ManagerSettings"]
@@ -116,6 +117,7 @@ class Manager:
         self._running = False
         self._stopped = False
         self._election: Election | None = None
+        self._lease_observers: list[Callable[[Object], None]] = []
         if self.settings.election is not None:
             self._election = Election(
                 context.ungated_client,
@@ -125,6 +127,7 @@ class Manager:
                 gate=gate,
                 # Shorter than the manager's own, so that the error names what did not stop.
                 grace=self.settings.grace * 0.8,
+                on_lease=self._lease_observed,
                 on_change=self._set_leading,
                 on_silence=self._reconnect_watches,
             )
@@ -195,6 +198,13 @@ class Manager:
         self._runnables.append(runnable)
         if self._running:
             self._start(name, run, leader_only=leader_only, may_end=may_end)
+
+    def observe_lease(self, observer: Callable[[Object], None]) -> None:
+        """Have a function called with the Lease of the election whenever this process has read or written it.
+
+        A leader does so every few seconds, so annotations on the Lease can control it.
+        """
+        self._lease_observers.append(observer)
 
     @property
     def leading(self) -> bool:
@@ -310,6 +320,10 @@ class Manager:
         if not controller.ready:
             return controller.not_ready_reason or "not ready"
         return controller.stale_reason(self.settings.stale_after)
+
+    def _lease_observed(self, lease: Object) -> None:
+        for observer in self._lease_observers:
+            observer(lease)
 
     def _set_leading(self, leading: bool) -> None:
         self.context.metrics.leading = leading

@@ -91,7 +91,8 @@ def test_one_namespace_with_roles_alone_is_served_and_no_other_is_looked_at(own_
         for event in requests
         if "objectRef" in event and not event["objectRef"].get("namespace")
     }
-    assert everywhere <= {"customresourcedefinitions"}
+    policies = {"validatingadmissionpolicies", "validatingadmissionpolicybindings"}
+    assert everywhere <= {"customresourcedefinitions", *policies}
 
 
 @pytest.mark.long

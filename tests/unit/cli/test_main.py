@@ -131,6 +131,8 @@ def test_two_free_ports_do_not_clash(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["--shortest-grace", "5 min"], "--shortest-grace: '5 min' is not a duration"),
+        (["--shortest-grace", "25h"], "--shortest-grace: '25h' is longer than a day"),
         (["--instance-count", "2"], "--instance-count above 1 is not supported yet, use leader election"),
         (["--metrics-port", "8081"], "--metrics-port and --health-port are both 8081"),
         (["--controllers", "zzz"], "unknown kind 'zzz'"),
@@ -157,6 +159,9 @@ def test_a_configuration_error_is_one_line_and_exit_code_2(
     [
         ["manager", "--metrics-port", "70000"],
         ["manager", "--max-deletions-per-minute", "0"],
+        ["manager", "--max-activations-per-hour", "0"],
+        ["manager", "--max-namespace-activations-per-hour", "-1"],
+        ["manager", "--max-machines-per-namespace", "none"],
         ["manager", "--lease-duration-secs", "0"],
         ["manager", "--log-format", "xml"],
         ["manager", "--no-such-flag"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from fivespot.cli.options import ManagerOptions
 from fivespot.cli.process import assemble
 from fivespot.controllers import scheduledmachine
 from fivespot.controllers.scheduledmachine import MachineSettings
+from fivespot.controllers.scheduledmachine.activation_limiter import ActivationLimits
 from fivespot.runtime import ConfigError, Connection, Manager
 from fivespot.runtime.client import HttpTransport, Request, Response
 from fivespot.runtime.clock import InlineOffload, LoopClock
@@ -67,15 +68,26 @@ async def test_what_was_asked_for_reaches_the_controllers() -> None:
 async def test_the_machine_controller_gets_its_own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[MachineSettings] = []
 
-    def build_instead(context: Any, *, settings: MachineSettings) -> Any:
+    def build_instead(context: Any, *, settings: MachineSettings, holds: Any) -> Any:
         given.append(settings)
 
     monkeypatch.setattr(scheduledmachine, "build", build_instead)
-    manager, _ = build()
+    manager, _ = build(
+        shortest_grace=300,
+        max_activations_per_hour=1,
+        max_namespace_activations_per_hour=2,
+        max_machines_per_namespace=3,
+    )
     for factory in manager._factories:
         if isinstance(factory, partial) and factory.func is build_instead:
             factory(manager.context)
-    wanted = MachineSettings(capi_version="v1beta1", force_finalizer_on_timeout=True, max_deletions_per_minute=6)
+    wanted = MachineSettings(
+        capi_version="v1beta1",
+        force_finalizer_on_timeout=True,
+        max_deletions_per_minute=6,
+        shortest_grace=timedelta(minutes=5),
+        activations=ActivationLimits(per_machine=1, per_namespace=2, machines=3),
+    )
     assert given == [wanted]
 
 
