@@ -21,6 +21,7 @@ EXIT_CONFIG = 2
 _COMMANDS = {
     "manager": ("fivespot.cli.manager:manager", "Run controllers against a cluster."),
     "crds": ("fivespot.cli.crds.command:crds", "Write the CustomResourceDefinitions."),
+    "rbac": ("fivespot.cli.rbac:rbac", "Write ClusterRoles without wildcards, from what a cluster serves."),
     "timeline": ("fivespot.cli.timeline.command:timeline", "Show when a schedule is active, without a cluster."),
     "override": ("fivespot.cli.override.command:override", "Switch a schedule on or off by hand, for a time."),
     "why": ("fivespot.cli.why.command:why", "Explain one machine: what is wanted, why, and what comes next."),

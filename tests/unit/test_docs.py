@@ -33,7 +33,7 @@ PROVIDERS = ROOT / "docs" / "write-a-provider.md"
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _METRIC = re.compile(r"(?:fivespot|controller_runtime|workqueue|rest_client|leader_election)_[a-z_]+")
-_NAMES = "manager|crds|timeline|why|override|completion|conformance|new-provider|demo|apiserver|version"
+_NAMES = "manager|crds|rbac|timeline|why|override|completion|conformance|new-provider|demo|apiserver|version"
 _COMMAND = re.compile(rf"(?:^|`|\s)fivespot ((?:{_NAMES})\b[^`\n|]*|-[^`\n|]*)", re.MULTILINE)
 
 

@@ -56,6 +56,7 @@ class ControlPlane:
         install_crds: whether Cluster API's and the stand-in CRDs are installed.
         audit: whether requests are logged (Metadata level); see :meth:`audit`.
         controller_manager: whether kube-controller-manager runs.
+        apiserver_arguments: more arguments of kube-apiserver.
         controllers: which of its controllers; by default those that tests need.
         cluster_api: whether Cluster API's own core manager runs too, with its webhooks (see :attr:`cluster_api`), of
             the release that ``FIVESPOT_CLUSTER_API_VERSION`` says, else the newest known.
@@ -73,6 +74,7 @@ class ControlPlane:
         install_crds: bool = True,
         audit: bool = True,
         controller_manager: bool = True,
+        apiserver_arguments: Sequence[str] = (),
         controllers: Sequence[str] | None = None,
         cluster_api: bool = False,
         feature_gates: Mapping[str, bool] = FAST_GATES,
@@ -84,6 +86,7 @@ class ControlPlane:
         self._install_crds = install_crds
         self._with_audit = audit
         self._with_controller_manager = controller_manager
+        self._apiserver_arguments = tuple(apiserver_arguments)
         self._controllers = controllers or (CLUSTER_API_CONTROLLERS if cluster_api else CONTROLLERS)
         self._with_cluster_api = cluster_api
         self._feature_gates = feature_gates
@@ -164,6 +167,7 @@ class ControlPlane:
             audit_log=self.audit_log.path,
             audit_policy=POLICY if self._with_audit else None,
         )
+        command += self._apiserver_arguments
         # Collect seldom, up to a gigabyte: the machine has memory to spare and few cores.
         self._apiserver = self._child("kube-apiserver", command, {"GOGC": "800", "GOMEMLIMIT": "1GiB"})
         command = manager_command(
