@@ -98,7 +98,7 @@ fmt:
 
 # Lock the dependencies again: hashes only, so that no package index is named
 lock *ARGS:
-    uv pip compile {{ compile }} pyproject.toml --extra cli --extra uvloop -o requirements/runtime.txt "$@"
+    uv pip compile {{ compile }} pyproject.toml --extra cli --extra tls --extra uvloop -o requirements/runtime.txt "$@"
     uv pip compile {{ compile }} pyproject.toml requirements/dev.in --all-extras -c requirements/runtime.txt -o requirements/dev.txt "$@"
     uv pip compile {{ compile }} requirements/go.in -o requirements/go.txt "$@"
 

@@ -149,6 +149,8 @@ class ProcessSettings:
 
     :param bind_address: None for all addresses of both families in a cluster, else loopback.
     :param debug: whether to serve ``/debug/...``.
+    :param metrics_secure: whether metrics need TLS, and a token that may get ``/metrics``.
+    :param metrics_cert_dir: the directory with the certificate for that; "" has one made.
     :param leader_election: None for in a cluster only.
     :param lease_name: "" where it follows from the reconcilers.
     :param pod_name: the identity in the Lease; "" for one that is made up.
@@ -168,6 +170,8 @@ class ProcessSettings:
     lease_retry_period: float = LEASE_RETRY_PERIOD.default
     pod_name: str = ""
     debug: bool = False
+    metrics_secure: bool = False
+    metrics_cert_dir: str = ""
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> ProcessSettings:
@@ -208,6 +212,8 @@ class ProcessSettings:
         if self.metrics_port == self.health_port != 0:
             both = f"{self._name(METRICS_PORT)} and {self._name(HEALTH_PORT)}"
             raise ConfigError(f"{both} are both {self.health_port}; they must differ")
+        if self.metrics_cert_dir and not self.metrics_secure:
+            raise ConfigError("--metrics-cert-dir has no effect without --metrics-secure")
 
     def _serving(self, in_cluster: bool) -> ServingSettings:
         from fivespot.runtime import ServingSettings  # noqa: PLC0415
@@ -219,6 +225,8 @@ class ProcessSettings:
             metrics_port=self.metrics_port,
             health_port=self.health_port,
             debug=self.debug,
+            metrics_secure=self.metrics_secure,
+            metrics_cert_dir=self.metrics_cert_dir,
         )
 
     def _election(self, reconcilers: tuple[str, ...], in_cluster: bool, identity: str) -> ElectionSettings | None:

@@ -124,6 +124,18 @@ def _log_format() -> Literal["json", "text"]:
 @click.option(
     "--debug", is_flag=True, help="Serve /debug on the health port, to loopback peers; a dry run does so always."
 )
+@click.option(
+    "--metrics-secure",
+    is_flag=True,
+    help="Serve metrics over TLS, to accounts that may get /metrics by TokenReview and SubjectAccessReview.",
+)
+@click.option(
+    "--metrics-cert-dir",
+    default="",
+    metavar="DIR",
+    show_default=False,
+    help="Directory with tls.crt and tls.key for that; default a self-signed certificate.",
+)
 @click.option("-v", "--verbose", count=True, show_default=False, help="Log debug messages.")
 @click.option(
     "--log-format",

@@ -167,7 +167,7 @@ class ManagerProcess:
     def metrics(self) -> dict[str, float]:
         """All samples of `/metrics`: `name{labels}` -> value."""
         samples = {}
-        for line in self._get(self._ports()[0], "/metrics")[1].splitlines():
+        for line in self._get(self.ports()[0], "/metrics")[1].splitlines():
             if line and not line.startswith("#"):
                 name, _, value = line.rpartition(" ")
                 samples[name] = float(value)
@@ -175,11 +175,11 @@ class ManagerProcess:
 
     def health(self, path: str) -> tuple[int, str]:
         """Status and body of a path on the health port."""
-        return self._get(self._ports()[1], path)
+        return self._get(self.ports()[1], path)
 
     def debug(self, name: str) -> Any:
         """Return the answer of `/debug/NAME`."""
-        return json.loads(self._get(self._ports()[1], f"/debug/{name}")[1])
+        return json.loads(self._get(self.ports()[1], f"/debug/{name}")[1])
 
     def _ready(self) -> bool:
         assert self._process is not None
@@ -191,7 +191,8 @@ class ManagerProcess:
         except OSError:
             return False
 
-    def _ports(self) -> tuple[int, int]:
+    def ports(self) -> tuple[int, int]:
+        """Return the ports of metrics and health."""
         text = self.log.read_text(errors="replace")
         found = [re.findall(rf'{name}_port"?[:=] ?(\d+)', text) for name in ("metrics", "health")]
         if not all(found):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 import structlog
@@ -18,6 +19,10 @@ from fivespot.runtime.telemetry.metrics import CONTENT_TYPE, Metrics
 
 from .health import Connectivity, Health, HealthReport
 from .http_server import HttpServer, ServerRequest, ServerResponse, raise_descriptor_limit
+
+if TYPE_CHECKING:
+    from .access_review import AccessReview
+    from .serving_certificate import ServingCertificate
 
 __all__ = ["DebugView", "Serving", "ServingSettings", "is_loopback"]
 
@@ -35,12 +40,16 @@ class ServingSettings:
     :param metrics_port: 0 takes a free one.
     :param health_port: 0 takes a free one.
     :param debug: whether to serve ``/debug/...``.
+    :param metrics_secure: whether metrics need TLS, and a token that may get ``/metrics``.
+    :param metrics_cert_dir: the directory with ``tls.crt`` and ``tls.key`` for that; "" has a certificate made.
     """
 
     bind_address: str = "127.0.0.1"
     metrics_port: int = 8080
     health_port: int = 8081
     debug: bool = False
+    metrics_secure: bool = False
+    metrics_cert_dir: str = ""
 
 
 class Serving:
@@ -65,6 +74,7 @@ class Serving:
         connectivity: Connectivity,
         offload: Offload,
         debug: Mapping[str, DebugView],
+        reviews: AccessReview | None = None,
     ) -> None:
         self._settings = settings
         self._health = health
@@ -72,6 +82,8 @@ class Serving:
         self._connectivity = connectivity
         self._offload = offload
         self._debug = debug
+        self._reviews = reviews
+        self._certificate: ServingCertificate | None = None
         self._servers = AsyncExitStack()
         self.metrics_port = settings.metrics_port
         self.health_port = settings.health_port
@@ -79,7 +91,8 @@ class Serving:
     async def __aenter__(self) -> Self:
         raise_descriptor_limit()
         try:
-            self.metrics_port = await self._listen("metrics", self._settings.metrics_port, self._on_metrics_port)
+            tls = await self._load_certificate() if self._settings.metrics_secure else None
+            self.metrics_port = await self._listen("metrics", self._settings.metrics_port, self._on_metrics_port, tls)
             self.health_port = await self._listen("health", self._settings.health_port, self._on_health_port)
         except BaseException:
             await self._servers.aclose()
@@ -97,8 +110,21 @@ class Serving:
     ) -> None:
         await self._servers.aclose()
 
-    async def _listen(self, what: str, port: int, handler: Callable[[ServerRequest], Awaitable[ServerResponse]]) -> int:
-        server = await self._servers.enter_async_context(HttpServer(handler, what=what))
+    async def _load_certificate(self) -> Callable[[], ssl.SSLContext]:
+        from .serving_certificate import ServingCertificate  # noqa: PLC0415 - few managers serve by TLS
+
+        certificate = self._certificate = ServingCertificate(self._settings.metrics_cert_dir)
+        await self._offload.run(certificate.load)
+        return lambda: certificate.context
+
+    async def _listen(
+        self,
+        what: str,
+        port: int,
+        handler: Callable[[ServerRequest], Awaitable[ServerResponse]],
+        tls: Callable[[], ssl.SSLContext] | None = None,
+    ) -> int:
+        server = await self._servers.enter_async_context(HttpServer(handler, what=what, tls=tls))
         try:
             return await server.listen(self._settings.bind_address, port)
         except OSError as error:
@@ -111,7 +137,21 @@ class Serving:
     async def _on_metrics_port(self, request: ServerRequest) -> ServerResponse:
         if request.path != "/metrics":
             return _not_found("/metrics")
+        if self._settings.metrics_secure:
+            refused = await self._refusal(request)
+            if refused is not None:
+                return refused
         return ServerResponse(200, await self._metrics.render_with(self._offload), CONTENT_TYPE)
+
+    async def _refusal(self, request: ServerRequest) -> ServerResponse | None:
+        """The answer to a request that may not read the metrics; None for one that may."""
+        if self._certificate is not None:
+            # A certificate that was renewed serves the connections after the next scrape.
+            await self._offload.run(self._certificate.refresh)
+        if self._reviews is None:
+            return ServerResponse.of_text("tokens cannot be checked\n", 500)
+        access = await self._reviews.check(request.headers.get("authorization", ""), request.path)
+        return None if access.status == 200 else ServerResponse.of_text(f"{access.why}\n", access.status)
 
     async def _on_health_port(self, request: ServerRequest) -> ServerResponse:
         match request.path:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import resource
 import socket
+import ssl
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -77,14 +78,17 @@ class HttpServer:
     longest, so that peers which only connect cannot keep others out. What a peer sends is logged once a minute at most.
 
     :param what: the port in logs, such as ``health``.
+    :param tls: the context for TLS on the next connection; None for no TLS. The handshake has to be over within the
+        time for the head of a request.
     """
 
-    def __init__(self, handler: Handler, *, what: str) -> None:
+    def __init__(self, handler: Handler, *, what: str, tls: Callable[[], ssl.SSLContext] | None = None) -> None:
         self._handler = handler
+        self._tls = tls
         self._what = what
         self._complaints = LogLimiter(_LOG_INTERVAL)
-        self._waiting: OrderedDict[_Connection, None] = OrderedDict()
-        self._all: set[_Connection] = set()
+        self._waiting: OrderedDict[_Connection | _Handshake, None] = OrderedDict()
+        self._all: set[_Connection | _Handshake] = set()
         self._server: asyncio.Server | None = None
         self._tasks = asyncio.TaskGroup()
 
@@ -99,7 +103,8 @@ class HttpServer:
             where: dict[str, Any] = {"host": address, "port": port}
         else:
             where = {"sock": _all_addresses(port)}
-        self._server = await loop.create_server(lambda: _Connection(self), **where, backlog=MAX_CONNECTIONS)
+        connection = _Connection if self._tls is None else _Handshake
+        self._server = await loop.create_server(lambda: connection(self), **where, backlog=MAX_CONNECTIONS)
         actual: int = self._server.sockets[0].getsockname()[1]
         return actual
 
@@ -120,7 +125,7 @@ class HttpServer:
 
     # Called by connections ---------------------------------------------------------------------------------------
 
-    def opened(self, connection: _Connection) -> None:
+    def opened(self, connection: _Connection | _Handshake) -> None:
         self._all.add(connection)
         self.waits(connection)
         if len(self._all) > MAX_CONNECTIONS:
@@ -129,13 +134,39 @@ class HttpServer:
                 oldest.close()
             self.complain("too many connections", connections=MAX_CONNECTIONS)
 
-    def waits(self, connection: _Connection) -> None:
+    def waits(self, connection: _Connection | _Handshake) -> None:
         """The connection has no request under way."""
         self._waiting[connection] = None
 
-    def lost(self, connection: _Connection) -> None:
+    def lost(self, connection: _Connection | _Handshake) -> None:
         self._all.discard(connection)
         self._waiting.pop(connection, None)
+
+    def greet(self, handshake: _Handshake, transport: asyncio.Transport) -> None:
+        """Begin TLS on a new connection."""
+        self._tasks.create_task(self._start_tls(handshake, transport))
+
+    async def _start_tls(self, handshake: _Handshake, transport: asyncio.Transport) -> None:
+        assert self._tls is not None
+        loop = asyncio.get_running_loop()
+        try:
+            encrypted = await loop.start_tls(
+                transport,
+                handshake.connection,
+                self._tls(),
+                server_side=True,
+                ssl_handshake_timeout=HEAD_SECONDS,
+                ssl_shutdown_timeout=HEAD_SECONDS,
+            )
+        except (OSError, ssl.SSLError, TimeoutError):
+            self.complain("a TLS handshake failed")
+            transport.abort()
+            return
+        finally:
+            self.lost(handshake)
+        # None: the connection was lost as soon as it was made.
+        if encrypted is not None:
+            handshake.connection.begin(encrypted)
 
     def begin(self, connection: _Connection, request: ServerRequest) -> None:
         """Answer a request."""
@@ -160,6 +191,28 @@ class HttpServer:
         connection.respond(request, response)
 
 
+class _Handshake(asyncio.Protocol):
+    """A connection until TLS is established: it counts from its first moment, and may be dropped like any other."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self._server = server
+        self._transport: asyncio.Transport | None = None
+        self.connection = _Connection(server)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]
+        assert self._transport is not None
+        # TLS takes over before the first byte is read.
+        self._transport.pause_reading()
+        self._server.opened(self)
+        self._server.greet(self, self._transport)
+
+    def close(self) -> None:
+        """Drop the connection."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
 class _Connection(asyncio.Protocol):
     def __init__(self, server: HttpServer) -> None:
         self._server = server
@@ -167,6 +220,8 @@ class _Connection(asyncio.Protocol):
         self._parser: Any = httptools.HttpRequestParser(self)
         self._timer: asyncio.TimerHandle | None = None
         self._peer = ""
+        self._early: bytes | None = None
+        self._lost = False
         self._reset()
 
     def _reset(self) -> None:
@@ -185,7 +240,18 @@ class _Connection(asyncio.Protocol):
         self._limit(HEAD_SECONDS)
         self._server.opened(self)
 
+    def begin(self, transport: asyncio.BaseTransport) -> None:
+        """Take over a connection on which TLS is established, with what the peer has sent since."""
+        if self._lost:
+            transport.close()
+            return
+        early, self._early = self._early, None
+        self.connection_made(transport)
+        if early:
+            self.data_received(early)
+
     def connection_lost(self, error: Exception | None) -> None:
+        self._lost = True
         self._stop_timer()
         self._transport = self._parser = None
         self._server.lost(self)
@@ -197,6 +263,10 @@ class _Connection(asyncio.Protocol):
             self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
+        if self._transport is None and not self._lost:
+            # TLS hands on data before the task that waits for its handshake runs. A read is bounded, and one is enough.
+            self._early = (self._early or b"") + data[:HEAD_BYTES]
+            return
         if self._busy or self._transport is None:
             # Reading is paused while a request is answered; what came before that is pipelined.
             self.close()

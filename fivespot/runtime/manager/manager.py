@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from fivespot.runtime.objects import Object
     from fivespot.runtime.reconcile import Controller
 
+    from .access_review import AccessReview
+
 __all__ = ["Manager", "ManagerSettings"]
 
 Run = Callable[[], Coroutine[Any, Any, None]]
@@ -147,8 +149,16 @@ class Manager:
                 connectivity=self._connectivity,
                 offload=context.offload,
                 debug=self.debug_views,
+                reviews=self._access_review(self.settings.serving),
             )
         self._register()
+
+    def _access_review(self, serving: ServingSettings) -> AccessReview | None:
+        if not serving.metrics_secure:
+            return None
+        from .access_review import AccessReview  # noqa: PLC0415 - few managers serve by TLS
+
+        return AccessReview(self.context.ungated_client, self.context.clock)
 
     def add(self, factory: ControllerFactory) -> None:
         """Add a controller. It is built once the cache is running: at once if the manager is running already.
