@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,11 +18,12 @@ from fivespot.runtime import ConfigError, FivespotError
 
 if TYPE_CHECKING:
     from fivespot.providers.sdk import Provider
-    from fivespot.testing.conformance import ConformanceReport, Restart, Spec, Subject, Timing
+    from fivespot.testing.conformance import ConformanceReport, Restart, RuleResult, Spec, Subject, Timing
 __all__ = ["Command", "conformance"]
 
 _COMMAND_TIMEOUT = 120.0
 _OUTPUT_SHOWN = 300
+_STOPPED = 143
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
 
@@ -92,11 +94,17 @@ class Command:
     "--file",
     type=_FILE,
     metavar="FILE",
-    help="Objects of the kind named active, inactive and invalid, and their prerequisites.",
+    help="Objects of the kind named active, inactive, invalid and soon, and their prerequisites.",
 )
 @click.option("--spec-active", type=_FILE, metavar="FILE", help="A manifest or a spec that is active now.")
 @click.option("--spec-inactive", type=_FILE, metavar="FILE", help="A manifest or a spec that is inactive now.")
 @click.option("--spec-invalid", type=_FILE, metavar="FILE", help="A manifest or a spec that is admitted and invalid.")
+@click.option(
+    "--spec-soon",
+    type=_FILE,
+    metavar="FILE",
+    help="A manifest or a spec that is active until $(SOON), which stands for an instant seconds ahead.",
+)
 @click.option(
     "--flip-command", metavar="CMD", help="Flips the source that the provider reads; instead of an inactive spec."
 )
@@ -105,6 +113,11 @@ class Command:
 @click.option("--steady", type=_SECONDS, default=5.0, metavar="SECONDS", help="Time in which nothing may be written.")
 @click.option("--only", multiple=True, metavar="RULE", help="Check this rule; may be given several times.")
 @click.option("--skip", multiple=True, metavar="RULE", help="Leave out this rule; may be given several times.")
+@click.option(
+    "--progress/--no-progress",
+    default=None,
+    help="Show each result on standard error as it is known; by default if that is a terminal.",
+)
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules and exit.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 @click.option("--junit", type=_FILE, metavar="FILE", help="Also write the results as JUnit XML.")
@@ -113,7 +126,8 @@ def conformance(ctx: click.Context, /, **given: Any) -> None:
     """Check a schedule provider, in any language, through the API server.
 
     Its CustomResourceDefinition must be installed and its controller running; --provider does both. The kinds shipped
-    with fivespot need no specs. Exit codes: 0 it conforms, 1 it does not, 2 the check was not possible.
+    with fivespot need no specs. Exit codes: 0 it conforms, 1 it does not, 2 the check was not possible, 143 a signal
+    ended it; all objects of the run are removed then, too.
     """
     if given["list_rules"]:
         _list_rules()
@@ -121,11 +135,27 @@ def conformance(ctx: click.Context, /, **given: Any) -> None:
     provider = _provider(given)
     if not given["kind"]:
         raise ConfigError("--kind or --provider is required")
-    report = asyncio.run(_check(given, provider))
+    report = asyncio.run(_until_signal(given, provider))
+    if report is None:
+        click.echo("stopped; the objects of the run were removed", err=True)
+        ctx.exit(_STOPPED)
     if given["junit"] is not None:
         _write(given["junit"], report.to_junit())
     click.echo(json.dumps(report.to_json(), indent=2) if given["output"] == "json" else report.to_text())
     ctx.exit(0 if report.passed else 1)
+
+
+async def _until_signal(given: dict[str, Any], provider: Provider[Any] | None) -> ConformanceReport | None:
+    """Run the kit until SIGTERM or SIGINT, which ends it with everything removed; None then."""
+    from fivespot.runtime.manager.entrypoint import stop_on_signals, unless_stopped  # noqa: PLC0415
+
+    stop = asyncio.Event()
+    stop_on_signals(stop)
+    return await unless_stopped(stop, _check(given, provider))
+
+
+def _show(result: RuleResult, done: int, total: int) -> None:
+    click.echo(f"{done:>3}/{total} {result.rule.id}: {result.outcome.value}", err=True)
 
 
 async def _check(given: dict[str, Any], provider: Provider[Any] | None) -> ConformanceReport:
@@ -164,6 +194,7 @@ async def _check(given: dict[str, Any], provider: Provider[Any] | None) -> Confo
             timing=timing,
             skip=given["skip"],
             only=given["only"],
+            progress=_show if given["progress"] or (given["progress"] is None and sys.stderr.isatty()) else None,
         )
 
         async def work(restart: Restart) -> ConformanceReport:
@@ -210,14 +241,14 @@ def _subject(given: dict[str, Any]) -> Subject:
 
     :raises ConfigError: files cannot be read, or a spec is missing.
     """
-    from fivespot.testing.conformance import SHIPPED, Samples, Subject, read_samples  # noqa: PLC0415
+    from fivespot.testing.conformance import SHIPPED, Samples, Subject, read_samples, soon  # noqa: PLC0415
 
     kind: str = given["kind"]
     samples = Samples()
     if given["file"] is not None:
         samples = read_samples(_read(given["file"]), source=str(given["file"]), kind=kind)
     specs: dict[str, Spec | None] = {}
-    for name in ("active", "inactive", "invalid"):
+    for name in ("active", "inactive", "invalid", "soon"):
         own = _spec(given[f"spec_{name}"], kind)
         specs[name] = own if own is not None else getattr(samples, name)
     flip = Command("--flip-command", given["flip_command"]).flip if given["flip_command"] else None
@@ -233,6 +264,7 @@ def _subject(given: dict[str, Any]) -> Subject:
         inactive=specs["inactive"],
         invalid=specs["invalid"],
         flip=flip,
+        boundary=soon(specs["soon"]) if specs["soon"] is not None else None,
         restart=restart,
         prerequisites=samples.prerequisites,
         version=given["api_version"] or "",

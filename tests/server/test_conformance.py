@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -150,6 +152,62 @@ async def test_conforming_providers_pass_all_rules_including_the_shipped_ones(
         )
         # 20 s where nothing else runs.
         assert report.seconds < 120, report.to_text()
+
+
+async def test_a_provider_that_is_not_there_or_dies_is_the_first_thing_reported(
+    control_plane: ControlPlane, toys: None
+) -> None:
+    quick = Timing(settle=3.0, steady=2.0)
+    async with connected(control_plane.admin_kubeconfig) as connection, asyncio.TaskGroup() as group:
+        absent = await check(connection, toy_subject(Toy), timing=quick)
+        running = Running(control_plane.admin_kubeconfig, group)
+        await running.start(Toy)
+
+        async def kill() -> None:
+            await running.stop(Toy)
+
+        # It is not started again.
+        dead = await check(connection, toy_subject(Toy, restart=kill), timing=quick, only=["verdict", "restart"])
+    assert [result.rule.id for result in absent.of(RuleOutcome.FAILED)] == ["verdict"], absent.to_text()
+    assert absent.to_text().startswith(
+        "note  nothing wrote the status of a new object within 3 s: is the controller of"
+    )
+    assert absent.seconds < 20, absent.to_text()
+    assert dead["verdict"].outcome is RuleOutcome.PASSED, dead.to_text()
+    assert dead.to_text().startswith("note  the provider has stopped: "), dead.to_text()
+    assert "Its last write was seen at 20" in dead.note
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_a_run_and_removes_what_it_made(
+    control_plane: ControlPlane, manager: ManagerProcess, api: Api, number: signal.Signals
+) -> None:
+    command = [sys.executable, "-m", "fivespot.cli", "conformance", "--kind", "ManualSchedule", "--progress"]
+    before = namespaces(api)
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        "--kubeconfig",
+        str(control_plane.admin_kubeconfig),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    async with asyncio.timeout(60):
+        shown = await process.stderr.readline()
+        process.send_signal(number)
+        _, rest = await process.communicate()
+    assert b"/" in shown
+    assert process.returncode == 143, rest
+    assert b"stopped; the objects of the run were removed" in rest
+    assert namespaces(api) <= before
+
+
+def namespaces(api: Api) -> set[str]:
+    return {
+        body["metadata"]["name"]
+        for body in api.list("v1", "Namespace")
+        if body["metadata"]["name"].startswith("conformance-") and not body["metadata"].get("deletionTimestamp")
+    }
 
 
 async def test_nothing_is_left_behind_in_a_namespace_that_was_given(

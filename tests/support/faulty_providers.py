@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from fivespot.runtime import (
+    CRDS,
     Change,
     Clock,
     Condition,
@@ -23,7 +24,7 @@ from fivespot.runtime import (
 from fivespot.runtime.objects import rfc3339
 from fivespot.testing.conformance import Spec
 
-from .sample_provider import Json, Toy
+from .sample_provider import GROUP, Json, Toy
 
 __all__ = ["WRONG"]
 
@@ -106,6 +107,15 @@ class LateToy(Toy):
     def __init__(self, context: ManagerContext) -> None:
         super().__init__(context)
         self.clock = _Behind(context.clock, 3.5)
+
+
+class ForgottenBoundaryToy(Toy):
+    """Announces the end of a verdict and does not come back for it."""
+
+    rules, words = ("boundary",), "it did not become inactive"
+
+    def sleep(self, seconds: float) -> float:
+        return seconds + 3600
 
 
 class TimidToy(Toy):
@@ -314,6 +324,38 @@ class CompletingToy(Toy):
         await super().write(key, obj, old, wanted)
         if "zone" not in obj.decode()["spec"]:
             await self.client.patch(self.resource, key, merge_patch({"spec": {"zone": "UTC"}}))
+
+
+class RepeatingToy(Toy):
+    """Sends the stored status again and again."""
+
+    rules, words = ("redundant-writes",), "changed nothing"
+
+    async def reconcile(self, key: Key) -> Result:
+        obj = self.informer.get(key)
+        await super().reconcile(key)
+        if obj is not None and not obj.head.deleting and (status := obj.decode().get("status")):
+            await self.patch(key, status)
+        return Result(requeue_after=0.5)
+
+
+class TrespassingToy(Toy):
+    """Takes every schedule for one of its own."""
+
+    rules, words = ("other-kinds",), "an object of another kind"
+
+    async def reconcile(self, key: Key) -> Result:
+        found = await self.client.list(CRDS)
+        for definition in found:
+            names = definition.decode()["spec"]["names"]
+            # The schedules of other tests are left alone.
+            if not names["kind"].startswith("ConformanceBystander"):
+                continue
+            resource = Resource(GROUP, "v1", names["plural"], names["kind"])
+            for other in await self.client.list(resource, key.namespace):
+                patch = merge_patch({"status": {"active": True}})
+                await self.client.patch(resource, other.key, patch, subresource="status")
+        return await super().reconcile(key)
 
 
 class HeedlessToy(Toy):

@@ -4,63 +4,17 @@ from __future__ import annotations
 
 import difflib
 import json
-import re
 import sys
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from fivespot.api.yaml_documents import load_documents
 from fivespot.runtime import ConfigError
 
 __all__ = ["STDIN", "read_objects", "unknown_fields", "without_nulls"]
 
 STDIN: Final = "-"
-
-_MAP: Final = "tag:yaml.org,2002:map"
-
-_INT: Final = "tag:yaml.org,2002:int"
-
-_FLOAT: Final = "tag:yaml.org,2002:float"
-
-_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
-
-
-class _Loader(yaml.SafeLoader):
-    """Parses YAML as kubectl does: dates and times of day are strings, and keys are unique."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
-            if key is not None and key_node.tag != "tag:yaml.org,2002:merge":
-                if key in seen:
-                    where = key_node.start_mark
-                    raise ConfigError(f"line {where.line + 1}: the key {key!r} occurs twice in one object")
-                seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-# YAML 1.1 has 18:30 as a number in base 60 and 2027-01-01 as a date; Kubernetes' parser has neither.
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in {_INT, _FLOAT, _TIMESTAMP}]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-_Loader.add_implicit_resolver(
-    _INT,
-    re.compile(r"^(?:[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+)$"),
-    list("-+0123456789"),
-)
-
-_Loader.add_implicit_resolver(
-    _FLOAT,
-    re.compile(
-        r"^(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?\.[0-9][0-9_]*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
-    ),
-    list("-+0123456789."),
-)
 
 
 def read_objects(paths: Iterable[str]) -> list[dict[str, Any]]:
@@ -74,18 +28,14 @@ def read_objects(paths: Iterable[str]) -> list[dict[str, Any]]:
         shown = "standard input" if path == STDIN else path
         try:
             text = sys.stdin.read() if path == STDIN else Path(path).read_text(encoding="utf-8-sig")
-            for number, document in enumerate(yaml.load_all(text, _Loader), 1):
+            for number, document in enumerate(load_documents(text, shown), 1):
                 found += _objects(document, f"{shown}: document {number}")
         except OSError as error:
             raise ConfigError(f"{shown}: {error.strerror or error}") from error
         except UnicodeDecodeError as error:
             raise ConfigError(f"{shown}: is not UTF-8 text") from error
-        except yaml.YAMLError as error:
-            raise ConfigError(f"{shown}: is no YAML: {error}") from error
         except RecursionError:
             raise ConfigError(f"{shown}: is nested too deeply") from None
-        except ConfigError as error:
-            raise error if str(error).startswith(shown) else ConfigError(f"{shown}: {error}") from error
     return found
 
 

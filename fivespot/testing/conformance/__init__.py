@@ -12,7 +12,7 @@ from .history import MANAGER
 from .recorder import RecordingLostError
 from .report import ConformanceReport, RuleOutcome, RuleResult
 from .rules import RULES, ConformanceRule
-from .runner import check_provider
+from .runner import Progress, check_provider
 from .subject import (
     SHIPPED,
     BoundarySpec,
@@ -24,6 +24,7 @@ from .subject import (
     Timing,
     read_samples,
     read_spec,
+    soon,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ __all__ = [
     "ConformanceReport",
     "ConformanceRule",
     "Flip",
+    "Progress",
     "ProviderConformance",
     "RecordingLostError",
     "Restart",
@@ -50,6 +52,7 @@ __all__ = [
     "check_provider",
     "read_samples",
     "read_spec",
+    "soon",
     "with_provider",
 ]
 

@@ -64,6 +64,8 @@ class NoVerdictError(InconclusiveError):
 class Harness:
     """A namespace with objects of one kind.
 
+    :ivar client: of the kit itself.
+    :ivar suffix: letters of the run, for names that must not be taken.
     :ivar refusal: the message with which admission refuses the invalid spec; "" if it is admitted or not given.
     :ivar definition: the kind's CustomResourceDefinition; None if it cannot be read.
     """
@@ -87,8 +89,8 @@ class Harness:
         self.recorder = Recorder(client, resource, namespace, clock)
         self.refusal = ""
         self.definition: dict[str, Any] | None = None
-        self._client = client
-        self._suffix = suffix
+        self.client = client
+        self.suffix = suffix
 
     def body(self, name: str, spec: Spec) -> dict[str, Any]:
         """Build an object of the kind."""
@@ -107,12 +109,12 @@ class Harness:
         :param spec: instead of the subject's own.
         :param ends: instant at which that spec changes its verdict by the clock.
         """
-        key = Key(self.namespace, f"conformance-{name}-{self._suffix}")
+        key = Key(self.namespace, f"conformance-{name}-{self.suffix}")
         chosen = spec if spec is not None else self._spec(active)
         record = self.recorder.register(key)
         if self.subject.flip is not None and active is not None:
             await self.subject.flip(self.namespace, key.name, active)
-        obj = await self._client.create(self.resource, self.body(key.name, chosen))
+        obj = await self.client.create(self.resource, self.body(key.name, chosen))
         self._record_own(record, obj)
         record.episodes.append(Episode(obj.head.version, obj.head.generation, active, ends))
         return key
@@ -135,28 +137,28 @@ class Harness:
         """Change an annotation, which decides nothing; returns the new version."""
         value = str(self.clock.monotonic())
         patch = merge_patch({"metadata": {"annotations": {ANNOTATION: value}}})
-        return self._record_own(self.recorder.records[key], await self._client.patch(self.resource, key, patch))
+        return self._record_own(self.recorder.records[key], await self.client.patch(self.resource, key, patch))
 
     async def patch_status(self, key: Key, status: Any) -> int:
         """Patch a status as another controller would; returns the new version."""
         patch = merge_patch({"status": status})
-        obj = await self._client.patch(self.resource, key, patch, subresource="status")
+        obj = await self.client.patch(self.resource, key, patch, subresource="status")
         return self._record_own(self.recorder.records[key], obj)
 
     async def add_finalizer(self, key: Key) -> None:
         """Add the kit's finalizer to an object."""
         patch = merge_patch({"metadata": {"finalizers": [FINALIZER, *self._finalizers(key)]}})
-        self._record_own(self.recorder.records[key], await self._client.patch(self.resource, key, patch))
+        self._record_own(self.recorder.records[key], await self.client.patch(self.resource, key, patch))
 
     async def remove_finalizer(self, key: Key) -> None:
         """Remove the kit's finalizer and no other."""
         for _ in range(_TRIES):
             try:
-                obj = await self._client.get(self.resource, key, metadata_only=True)
+                obj = await self.client.get(self.resource, key, metadata_only=True)
                 patch = finalizer_patch(obj.head, FINALIZER, present=False)
                 if patch is None:
                     return
-                self._record_own(self.recorder.records[key], await self._client.patch(self.resource, key, patch))
+                self._record_own(self.recorder.records[key], await self.client.patch(self.resource, key, patch))
             except NotFoundError:
                 return
             except (ConflictError, InvalidError):
@@ -166,10 +168,10 @@ class Harness:
     async def delete(self, key: Key) -> int:
         """Delete an object; returns its version while a finalizer holds it, else 0."""
         try:
-            obj = await self._client.get(self.resource, key, metadata_only=True)
+            obj = await self.client.get(self.resource, key, metadata_only=True)
         except NotFoundError:
             return 0
-        remains = await self._client.delete(self.resource, key, uid=obj.head.uid)
+        remains = await self.client.delete(self.resource, key, uid=obj.head.uid)
         return self._record_own(self.recorder.records[key], remains) if remains is not None else 0
 
     def record(self, key: Key) -> ObjectHistory:
@@ -235,7 +237,7 @@ class Harness:
 
     async def _replace(self, record: ObjectHistory, spec: Spec, active: bool | None) -> None:
         patch = json_patch([{"op": "add", "path": "/spec", "value": dict(spec)}])
-        obj = await self._client.patch(self.resource, record.key, patch)
+        obj = await self.client.patch(self.resource, record.key, patch)
         self._record_own(record, obj)
         record.episodes.append(Episode(obj.head.version, obj.head.generation, active))
 

@@ -8,24 +8,19 @@ from typing import Any, TypeVar
 
 from fivespot.providers.sdk import Provider, build_controller
 from fivespot.runtime import (
-    CRDS,
     Client,
     Clock,
     ConfigError,
     Controller,
-    Discovery,
     ForbiddenError,
     InvalidError,
-    Key,
     ManagerContext,
-    NotFoundError,
-    find_condition,
     open_manager,
 )
 from fivespot.runtime.crd import SchemaError
-from fivespot.runtime.errors import KindNotServedError, NotServedError
 
 from .harness import single_error
+from .installation import apply_definition, remove_definition
 from .subject import Restart
 
 __all__ = ["with_provider"]
@@ -69,7 +64,7 @@ async def with_provider(
         raise error from errors
     finally:
         if not before:
-            await _remove(provider, client)
+            await remove_definition(client, provider.resource)
 
 
 class _Host:
@@ -128,41 +123,7 @@ class _Host:
 
 async def _install(provider: Provider[Any], client: Client, clock: Clock) -> bool:
     """Install the definition and wait until the kind is served; returns whether it existed before."""
-    key = Key("", provider.resource.qualified)
-    before = True
     try:
-        try:
-            await client.get(CRDS, key, metadata_only=True)
-        except NotFoundError:
-            before = False
-        await client.apply(CRDS, key, provider.definition(), force=True)
+        return await apply_definition(client, clock, provider.resource, provider.definition())
     except (ForbiddenError, InvalidError, SchemaError) as error:
         raise ConfigError(f"the definition of {provider.kind} cannot be installed: {error}") from error
-    await _served(provider, client, clock, key)
-    return before
-
-
-async def _served(provider: Provider[Any], client: Client, clock: Clock, key: Key) -> None:
-    deadline = clock.monotonic() + _LIMIT
-    while clock.monotonic() < deadline:
-        conditions = ((await client.get(CRDS, key)).decode().get("status") or {}).get("conditions")
-        established = find_condition(conditions, "Established")
-        if established is not None and established.get("status") == "True":
-            try:
-                # Discovery and the request handlers follow a moment later, independently.
-                await client.page(provider.resource, limit=1, metadata_only=True)
-                await Discovery(client).resource(provider.resource.group_kind)
-                return
-            except (NotServedError, KindNotServedError):
-                pass
-        await asyncio.sleep(_POLL)
-    raise ConfigError(f"{provider.kind} is not served {_LIMIT:g} s after its definition was installed")
-
-
-async def _remove(provider: Provider[Any], client: Client) -> None:
-    key = Key("", provider.resource.qualified)
-    try:
-        obj = await client.get(CRDS, key, metadata_only=True)
-        await client.delete(CRDS, key, uid=obj.head.uid)
-    except NotFoundError:
-        return

@@ -55,11 +55,13 @@ class ConformanceReport:
     """The results of a run for one kind.
 
     :param seconds: duration of the run.
+    :param note: the first thing to know about the results, such as that the provider stopped in the middle; may be "".
     """
 
     kind: str
     results: Sequence[RuleResult]
     seconds: float
+    note: str = ""
 
     @property
     def passed(self) -> bool:
@@ -86,6 +88,7 @@ class ConformanceReport:
             "kind": self.kind,
             "passed": self.passed,
             "seconds": round(self.seconds, 1),
+            **({"note": self.note} if self.note else {}),
             "results": [
                 {
                     "rule": result.rule.id,
@@ -103,7 +106,7 @@ class ConformanceReport:
         """One line for each selected rule, with the fix of failures and warnings, and a line of totals."""
         shown = [result for result in self.results if result.seen != NOT_SELECTED]
         width = max((len(result.rule.id) for result in shown), default=0)
-        lines = []
+        lines = [f"note  {self.note}"] if self.note else []
         for result in shown:
             rule = result.rule
             lines.append(f"{_MARKS[result.outcome]}  {rule.id:<{width}}  {rule.title} ({rule.contract})")
@@ -126,6 +129,8 @@ class ConformanceReport:
             skipped=str(len(self.of(RuleOutcome.SKIPPED))),
             time=f"{self.seconds:.1f}",
         )
+        if self.note:
+            ET.SubElement(suite, "system-out").text = _printable(self.note)
         for result in self.results:
             case = ET.SubElement(suite, "testcase", classname=f"conformance.{self.kind}", name=result.rule.id)
             if result.outcome is RuleOutcome.FAILED:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
-from . import checks, invariants
+from . import checks, invariants, surroundings
 from .harness import Harness
 from .history import Observation
 from .invariants import check_histories
@@ -27,6 +27,8 @@ class CheckPhase(Enum):
     """Runs before any other object with an invalid spec exists."""
     INVALID = "invalid"
     RESTART = "restart"
+    IDLE = "idle"
+    """Nothing else is done meanwhile."""
     HISTORY = "history"
 
 
@@ -104,7 +106,7 @@ RULES: Final = (
         "A3, A4",
         "Write status.active as a boolean for every object, true while the machine should exist. The controller needs "
         "get, list and watch on its kind, and patch (or update) on its status.",
-        CheckPhase.ISOLATION,
+        CheckPhase.LIVE,
         checks.check_verdict,
     ),
     ConformanceRule(
@@ -246,6 +248,25 @@ RULES: Final = (
         checks.check_write_loop,
     ),
     ConformanceRule(
+        "redundant-writes",
+        "No request repeats what is stored",
+        "C9",
+        "Compare the status with the stored one before sending it: the API server drops a write that changes nothing, "
+        "but has to answer it.",
+        CheckPhase.IDLE,
+        surroundings.check_redundant_writes,
+        required=False,
+    ),
+    ConformanceRule(
+        "other-kinds",
+        "The provider writes no object of another kind",
+        "A14",
+        "Watch and write your own kind alone: every kind of the group has its own provider, and a status with two "
+        "writers flips.",
+        CheckPhase.LIVE,
+        surroundings.check_other_kinds,
+    ),
+    ConformanceRule(
         "spec-untouched",
         "The provider writes only status and finalizers",
         "A14",
@@ -300,7 +321,7 @@ RULES: Final = (
         "An invalid object does not affect another",
         "C10",
         "Catch the error of a decision and report it on its own object; it must not end or block the controller.",
-        CheckPhase.LIVE,
+        CheckPhase.ISOLATION,
         checks.check_isolation,
     ),
     ConformanceRule(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeAlias
 
 import structlog
 
@@ -27,14 +27,17 @@ from fivespot.runtime import (
     Resource,
 )
 from fivespot.runtime.errors import BadRequestError, DeadlineError, KindNotServedError
-from fivespot.runtime.objects import group_of
+from fivespot.runtime.objects import group_of, rfc3339
 
 from .harness import Harness, InconclusiveError, ViolationError, single_error
 from .report import NOT_SELECTED, ConformanceReport, RuleOutcome, RuleResult
 from .rules import RULES, CheckPhase, ConformanceRule
 from .subject import Spec, Subject, Timing
 
-__all__ = ["check_provider"]
+__all__ = ["Progress", "check_provider"]
+
+Progress: TypeAlias = Callable[[RuleResult, int, int], None]
+"""``progress(result, done, total)`` is called after each rule."""
 
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _LETTERS = "bcdfghjklmnpqrstvwxz"
@@ -53,6 +56,7 @@ async def check_provider(
     timing: Timing = Timing(),  # noqa: B008 - frozen
     skip: Collection[str] = (),
     only: Collection[str] = (),
+    progress: Progress | None = None,
 ) -> ConformanceReport:
     """Check a provider through the API server alone.
 
@@ -64,6 +68,7 @@ async def check_provider(
     :param skip: ids of rules to leave out.
     :param only: ids of the rules to check; none means all. Rules about histories judge the objects of the others
         among them.
+    :param progress: called with each result.
     :raises ConfigError: the run is impossible: a sample is refused, a permission is missing, an id is unknown.
     :raises TransportError: the API server cannot be reached.
     :raises RecordingLostError: the watch lost events.
@@ -83,12 +88,14 @@ async def check_provider(
     suffix = "".join(_LETTERS[int(rng.random() * len(_LETTERS))] for _ in range(5))
     try:
         async with asyncio.timeout(timing.total + _CLEAN_UP * 2):
-            results = await _in_namespace(subject, client, resource, clock, timing, suffix, namespace, excluded)
+            results, note = await _in_namespace(
+                subject, client, resource, clock, timing, suffix, namespace, excluded, progress
+            )
     except TimeoutError as error:
         raise DeadlineError(f"the run did not end within {timing.total + _CLEAN_UP * 2:g} s") from error
     except ForbiddenError as error:
         raise ConfigError(f"a permission is missing: {error}") from error
-    return ConformanceReport(subject.kind, results, clock.monotonic() - begun)
+    return ConformanceReport(subject.kind, results, clock.monotonic() - begun, note)
 
 
 async def _in_namespace(
@@ -100,7 +107,8 @@ async def _in_namespace(
     suffix: str,
     given: str | None,
     skip: Collection[str],
-) -> list[RuleResult]:
+    progress: Progress | None,
+) -> tuple[list[RuleResult], str]:
     namespace = given or f"conformance-{suffix}"
     if given is None:
         await client.create(_NAMESPACES, {"metadata": {"name": namespace}, "apiVersion": "v1", "kind": "Namespace"})
@@ -111,14 +119,26 @@ async def _in_namespace(
             made.append(await _make(client, namespace, body))  # noqa: PERF401 - objects created before a failure are removed
         await _try_samples(harness, client)
         harness.definition = await _definition(client, resource)
-        return await _run_phases(harness, skip)
+        return await _run_phases(harness, skip, progress)
     finally:
         await _clean_up(harness, client, made, None if given else namespace)
 
 
-async def _run_phases(harness: Harness, skip: Collection[str]) -> list[RuleResult]:
-    """Run all phases in order, with one recording of all of them."""
+async def _run_phases(
+    harness: Harness, skip: Collection[str], progress: Progress | None
+) -> tuple[list[RuleResult], str]:
+    """Run all phases in order, with one recording of all of them; returns the results and a note on them."""
     outcomes: dict[str, RuleResult] = {}
+    note = ""
+
+    def finished(result: RuleResult) -> None:
+        outcomes[result.rule.id] = result
+        if progress is not None and result.seen != NOT_SELECTED:
+            progress(result, len(outcomes), len(RULES))
+
+    async def judge(rule: ConformanceRule) -> None:
+        finished(await _check(rule, harness, skip, deadline))
+
     await harness.recorder.begin()
     recording = asyncio.Event()
 
@@ -132,17 +152,60 @@ async def _run_phases(harness: Harness, skip: Collection[str]) -> list[RuleResul
             recorder = group.create_task(record())
             await recording.wait()
             for phase in CheckPhase:
-                rules = [rule for rule in RULES if rule.phase is phase]
+                if phase is CheckPhase.LIVE and not await _answers(harness, "present"):
+                    note = f"{_silent(harness)}; no other rule can be judged"
+                    for result in _unanswered(harness, outcomes):
+                        finished(result)
+                    break
+                if phase is CheckPhase.HISTORY and any(
+                    result.outcome is RuleOutcome.FAILED for result in outcomes.values()
+                ):
+                    note = await _stopped(harness)
                 async with asyncio.TaskGroup() as inner:
-                    checks = [inner.create_task(_check(rule, harness, skip, deadline)) for rule in rules]
-                outcomes.update({check.result().rule.id: check.result() for check in checks})
+                    for rule in RULES:
+                        if rule.phase is phase:
+                            inner.create_task(judge(rule))
             recorder.cancel()
     except BaseExceptionGroup as errors:
         error = single_error(errors)
         if error is None:
             raise
         raise error from errors
-    return [outcomes[rule.id] for rule in RULES]
+    return [outcomes[rule.id] for rule in RULES], note
+
+
+async def _answers(harness: Harness, name: str) -> bool:
+    """Create an object, and return whether anything writes its status in time."""
+    key = await harness.create(name, active=True)
+    return await harness.until(key, lambda seen: bool(seen.status)) is not None
+
+
+def _silent(harness: Harness) -> str:
+    return (
+        f"nothing wrote the status of a new object within {harness.timing.settle:g} s: is the controller of "
+        f"{harness.resource.kind} running, and may it patch the status?"
+    )
+
+
+def _unanswered(harness: Harness, known: Collection[str]) -> list[RuleResult]:
+    """Return the results of the rules that are left when nothing writes a status."""
+    left = [rule for rule in RULES if rule.id not in known]
+    return [
+        _result(rule, ViolationError(_silent(harness)) if rule.id == "verdict" else InconclusiveError("no status"))
+        for rule in left
+    ]
+
+
+async def _stopped(harness: Harness) -> str:
+    """Return the note that the provider no longer works, with the time of its last write; "" if it does."""
+    if await _answers(harness, "still-present"):
+        return ""
+    writes = [write.after for record in harness.recorder.records.values() for write in record.reports()]
+    last = max((seen.wall for seen in writes), default=None)
+    return (
+        f"the provider has stopped: {_silent(harness)} Its last write was seen at "
+        f"{rfc3339(last) if last is not None else 'no time'}, and failures after that follow from it"
+    )
 
 
 async def _check(rule: ConformanceRule, harness: Harness, skip: Collection[str], deadline: float) -> RuleResult:

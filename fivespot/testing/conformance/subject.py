@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-import yaml
-
 from fivespot.api.names import PROVIDER_GROUP
+from fivespot.api.yaml_documents import load_documents
 from fivespot.runtime import ConfigError
 from fivespot.runtime.objects import rfc3339
 
@@ -26,6 +24,7 @@ __all__ = [
     "Timing",
     "read_samples",
     "read_spec",
+    "soon",
 ]
 
 Spec: TypeAlias = Mapping[str, Any]
@@ -40,10 +39,9 @@ Restart: TypeAlias = Callable[[], Awaitable[None]]
 BoundarySpec: TypeAlias = Callable[[datetime], tuple[Spec, datetime]]
 """Maps the current instant to a spec that is active now, and to the instant within seconds at which that ends."""
 
-_STATES = ("active", "inactive", "invalid")
-_STRING: Final = "tag:yaml.org,2002:str"
-_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
-_BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$")
+_STATES = ("active", "inactive", "invalid", "soon")
+_SOON: Final = "$(SOON)"
+"""Stands for the instant of the boundary in the spec of the state ``soon``."""
 _AHEAD = timedelta(seconds=8)
 """Time until the boundary. The verdict before it has to be written by then, also on a busy machine."""
 _ALWAYS = {"daysOfWeek": ["mon-sun"], "hoursOfDay": ["0-23"]}
@@ -111,6 +109,7 @@ class Samples:
     active: Spec | None = None
     inactive: Spec | None = None
     invalid: Spec | None = None
+    soon: Spec | None = None
     prerequisites: tuple[Mapping[str, Any], ...] = ()
 
     def subject(self, kind: str, **more: Any) -> Subject:
@@ -127,18 +126,37 @@ class Samples:
             inactive=self.inactive,
             invalid=self.invalid,
             prerequisites=self.prerequisites,
-            **more,
+            **{"boundary": soon(self.soon) if self.soon is not None else None, **more},
         )
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as Kubernetes reads it: dates and times of day are strings."""
+def soon(spec: Spec) -> BoundarySpec:
+    """Build the boundary of a subject from a spec in which ``$(SOON)`` stands for the instant at which it ends.
+
+    :raises ConfigError: the spec does not hold it.
+    """
+    if not _holds_soon(spec):
+        raise ConfigError(f"the spec that ends soon must hold {_SOON}, which stands for the instant at which it ends")
+
+    def boundary(now: datetime) -> tuple[Spec, datetime]:
+        ends = (now + _AHEAD).replace(microsecond=0)
+        return _with_soon(spec, rfc3339(ends)), ends
+
+    return boundary
 
 
-_Loader.yaml_implicit_resolvers = {
-    first: [(_STRING, _BASE_60), *((tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP)]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+def _holds_soon(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_holds_soon, value.values()))
+    return any(map(_holds_soon, value)) if isinstance(value, list) else isinstance(value, str) and _SOON in value
+
+
+def _with_soon(value: Any, instant: str) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _with_soon(member, instant) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_with_soon(item, instant) for item in value]
+    return value.replace(_SOON, instant) if isinstance(value, str) else value
 
 
 def read_spec(text: str, *, source: str, kind: str) -> Spec:
@@ -161,7 +179,8 @@ def read_spec(text: str, *, source: str, kind: str) -> Spec:
 def read_samples(text: str, *, source: str, kind: str) -> Samples:
     """Read all samples from a file of several documents.
 
-    Objects of the kind are named ``active``, ``inactive`` and ``invalid``; all others are prerequisites.
+    Objects of the kind are named ``active``, ``inactive``, ``invalid`` and ``soon`` (see :func:`soon`); all others are
+    prerequisites.
 
     :raises ConfigError: it holds none of them, or is no such file.
     """
@@ -177,17 +196,11 @@ def read_samples(text: str, *, source: str, kind: str) -> Samples:
             others.append(document)
     if not specs:
         raise ConfigError(f"{source}: there is no {kind} named {', '.join(_STATES[:-1])} or {_STATES[-1]}")
-    return Samples(specs.get("active"), specs.get("inactive"), specs.get("invalid"), tuple(others))
+    return Samples(*(specs.get(state) for state in _STATES), tuple(others))
 
 
 def _documents(text: str, source: str) -> list[dict[str, Any]]:
-    try:
-        # A subclass of the safe loader.
-        found = [document for document in yaml.load_all(text, Loader=_Loader) if document is not None]
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" in line {mark.line + 1}" if mark is not None else ""
-        raise ConfigError(f"{source}: not valid YAML{where}") from error
+    found = [document for document in load_documents(text, source) if document is not None]
     if not all(isinstance(document, dict) for document in found):
         raise ConfigError(f"{source}: a document is not a mapping")
     return found

@@ -109,6 +109,25 @@ def test_a_missing_argument_is_named(
     assert words in str(result.exception)
 
 
+def test_a_spec_that_ends_soon_gives_the_boundary(monkeypatch: pytest.MonkeyPatch, spec: Path, tmp_path: Path) -> None:
+    ending = tmp_path / "soon.yaml"
+    ending.write_text("until: $(SOON)")
+    chosen = ("--spec-active", str(spec), "--spec-inactive", str(spec), "--spec-soon", str(ending))
+    ran, _ = invoke(monkeypatch, "--kind", "OfficeHours", *chosen)
+    assert ran.subject is not None
+    assert ran.subject.boundary is not None
+
+
+@pytest.mark.parametrize(("flag", "shown"), [("--progress", True), ("--no-progress", False), (None, False)])
+def test_progress_is_shown_on_request_where_there_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, flag: str | None, shown: bool
+) -> None:
+    ran, result = invoke(monkeypatch, "--kind", "ManualSchedule", *([flag] if flag else []))
+    progress = ran.options["progress"]
+    assert (progress is not None) is shown
+    assert result.exit_code == 0
+
+
 def test_the_rules_are_listed_without_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     _, result = invoke(monkeypatch, "--rules")
     assert result.exit_code == 0

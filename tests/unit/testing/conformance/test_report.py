@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -20,6 +22,7 @@ from fivespot.testing.conformance import (
     Subject,
     read_samples,
     read_spec,
+    soon,
 )
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -158,7 +161,7 @@ def test_yaml_is_read_as_kubernetes_reads_it() -> None:
         ("a: 1\n---\nb: 1", "f: one document is required, found 2"),
         ("", "found 0"),
         ("- a", "f: a document is not a mapping"),
-        ("a: [", "f: not valid YAML in line 1"),
+        ("a: [", "f: is no YAML: "),
         ("kind: Pod\nspec: {}", "the object has kind Pod, not OfficeHours"),
         ("kind: OfficeHours", "OfficeHours has no spec"),
     ],
@@ -172,9 +175,36 @@ def test_an_unusable_spec_file_is_refused(text: str, words: str) -> None:
     ("text", "words"),
     [
         (MANIFESTS.replace("inactive", "active"), "there is more than one OfficeHours active"),
-        ("kind: OfficeHours\nmetadata: {name: mine}\nspec: {}", "there is no OfficeHours named active, inactive or in"),
+        ("kind: OfficeHours\nmetadata: {name: mine}\nspec: {}", "there is no OfficeHours named active, inactive, in"),
     ],
 )
 def test_an_unusable_sample_file_is_refused(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(words)):
         read_samples(text, source="f", kind="OfficeHours")
+
+
+@pytest.mark.contract("C8")
+def test_a_spec_that_ends_soon_has_the_instant_written_wherever_it_stands() -> None:
+    spec = {"validUntil": "$(SOON)", "windows": [{"until": "$(SOON)", "days": ["mon"]}], "count": 3}
+    now = datetime(2027, 1, 4, 12, 0, 0, 500_000, tzinfo=UTC)
+    made, ends = soon(spec)(now)
+    text = ends.strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert made == {"validUntil": text, "windows": [{"until": text, "days": ["mon"]}], "count": 3}
+    assert timedelta(seconds=5) < ends - now < timedelta(seconds=30)
+    with pytest.raises(ConfigError, match=r"must hold \$\(SOON\)"):
+        soon({"validUntil": "2100-01-01T00:00:00Z"})
+
+
+def test_a_file_of_samples_may_have_one_that_ends_soon() -> None:
+    text = f"{MANIFESTS}\n---\nkind: OfficeHours\nmetadata: {{name: soon}}\nspec: {{until: $(SOON)}}\n"
+    subject = read_samples(text, source="f", kind="OfficeHours").subject("OfficeHours")
+    assert subject.boundary is not None
+    assert set(subject.boundary(datetime(2027, 1, 4, tzinfo=UTC))[0]) == {"until"}
+
+
+def test_a_note_comes_before_everything_else() -> None:
+    noted = replace(report(), note="the provider has stopped")
+    assert noted.to_text().splitlines()[0] == "note  the provider has stopped"
+    assert noted.to_json()["note"] == "the provider has stopped"
+    assert "note" not in report().to_json()
+    assert ET.fromstring(noted.to_junit().partition("\n")[2]).findtext("system-out") == "the provider has stopped"
