@@ -113,7 +113,7 @@ def _type_message(detail: ErrorDetails, model: type[BaseModel]) -> str:
     match detail["type"]:
         case "missing":
             return "is required"
-        case "list_type":
+        case "list_type" | "set_type" | "tuple_type":
             return f"must be a list{_as_list(value)}"
         case "string_type":
             return f"must be text{_as_text(value)}"
@@ -123,6 +123,14 @@ def _type_message(detail: ErrorDetails, model: type[BaseModel]) -> str:
             return "must be a whole number, without quotes" if isinstance(value, str) else "must be a whole number"
         case "model_type" | "model_attributes_type" | "dict_type":
             return f"must be an object{_example(context.get('class_name'), model)}"
+        case "enum":
+            return f"must be {context['expected']}{_nearest_literal(value, context['expected'])}"
+        case kind if kind.startswith("date_"):
+            return "must be a date YYYY-MM-DD that exists, such as 2027-01-31"
+        case kind if kind.startswith("time_"):
+            return 'must be a time of day "HH:MM", such as "08:30"'
+        case kind if kind.startswith("datetime_") or kind == "timezone_aware":
+            return "must be an instant: date, time and offset of RFC 3339, such as 2027-01-31T06:00:00Z"
         case "literal_error":
             return f"must be {context['expected']}{_nearest_literal(value, context['expected'])}"
         case "too_short":

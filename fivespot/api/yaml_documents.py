@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from fivespot.runtime import ConfigError
+from fivespot.runtime.errors import ConfigError
 
 __all__ = ["load_documents"]
 

@@ -3,9 +3,9 @@
     from fivespot.providers.sdk import ApiModel, Provider, Verdict
 
     class ToggleSpec(ApiModel):
-        on: bool
+        up: bool
 
-    TOGGLE = Provider("Toggle", spec=ToggleSpec, decide=lambda spec, at: Verdict(spec.on))
+    TOGGLE = Provider("Toggle", spec=ToggleSpec, decide=lambda spec, at: Verdict(spec.up))
 
 A provider reads its own objects and those it declares, and writes the ``status`` of its own; it never sees a machine.
 ``fivespot manager --provider my_package:TOGGLE`` runs it, ``fivespot crds --provider my_package:TOGGLE`` writes its
@@ -23,6 +23,7 @@ from .entrypoint import run
 from .hysteresis import Dwell, dwell, hysteresis
 from .overrides import OVERRIDDEN, Override, OverrideOutcome, OverrideRecord, apply_overrides
 from .rbac import rbac_manifests, rbac_rules
+from .spec_types import Instant
 from .status import DECISION_FAILED, INVALID_SPEC, broken_status, decided_status
 from .verdict import EventNote, NoVerdict, SpecError, Verdict
 
@@ -37,6 +38,7 @@ __all__ = [
     "Context",
     "Dwell",
     "EventNote",
+    "Instant",
     "NoVerdict",
     "Override",
     "OverrideOutcome",

@@ -76,9 +76,9 @@ class Provider(Generic[Spec]):
     """A kind of schedule and its decision::
 
         class ToggleSpec(ApiModel):
-            on: bool
+            up: bool
 
-        TOGGLE = Provider("Toggle", spec=ToggleSpec, decide=lambda spec, at: Verdict(spec.on))
+        TOGGLE = Provider("Toggle", spec=ToggleSpec, decide=lambda spec, at: Verdict(spec.up))
 
     ``decide(spec, at)`` gets what ``prepare`` made of the spec (by default the spec itself) and an aware UTC instant.
     It is pure: no clock, no I/O. With a third parameter it also gets a :class:`~fivespot.providers.sdk.Context`.

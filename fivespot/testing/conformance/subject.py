@@ -196,7 +196,7 @@ def read_samples(text: str, *, source: str, kind: str) -> Samples:
             others.append(document)
     if not specs:
         raise ConfigError(f"{source}: there is no {kind} named {', '.join(_STATES[:-1])} or {_STATES[-1]}")
-    return Samples(*(specs.get(state) for state in _STATES), tuple(others))
+    return Samples(**specs, prerequisites=tuple(others))
 
 
 def _documents(text: str, source: str) -> list[dict[str, Any]]:

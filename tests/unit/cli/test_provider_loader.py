@@ -20,11 +20,11 @@ from fivespot.providers.sdk import SCHEDULES, ApiModel, Provider, Verdict
 
 class ToggleSpec(ApiModel):
     '''A switch.'''
-    on: bool
+    up: bool
     '''Whether it is on.'''
 
-TOGGLE = Provider("Toggle", spec=ToggleSpec, decide=lambda spec, at: Verdict(spec.on))
-FOLLOWER = Provider("Follower", spec=ToggleSpec, decide=lambda spec, at: Verdict(spec.on), reads=(SCHEDULES,))
+TOGGLE = Provider("Toggle", spec=ToggleSpec, decide=lambda spec, at: Verdict(spec.up))
+FOLLOWER = Provider("Follower", spec=ToggleSpec, decide=lambda spec, at: Verdict(spec.up), reads=(SCHEDULES,))
 BOTH = (TOGGLE, FOLLOWER)
 AGAIN = Provider("Toggle", spec=ToggleSpec, decide=lambda spec, at: Verdict(False))
 CLASH = Provider("Switch", "toggles", spec=ToggleSpec, decide=lambda spec, at: Verdict(False))

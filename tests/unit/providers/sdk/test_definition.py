@@ -21,12 +21,12 @@ from fivespot.providers.sdk.definition import metric_prefix, plural, short_names
 class ToggleSpec(ApiModel):
     """Active while it is on."""
 
-    on: bool
+    up: bool
     """Whether it is on."""
 
 
 def decide(spec: ToggleSpec, at: datetime) -> Verdict:
-    return Verdict(spec.on)
+    return Verdict(spec.up)
 
 
 TOGGLE = Provider("Toggle", spec=ToggleSpec, decide=decide)
@@ -65,7 +65,7 @@ def test_a_spec_a_decision_and_a_name_are_all_it_takes() -> None:
     ]
     schema = version["schema"]["openAPIV3Schema"]
     assert schema["description"] == "Active while it is on."
-    assert schema["properties"]["spec"]["required"] == ["on"]
+    assert schema["properties"]["spec"]["required"] == ["up"]
     status = schema["properties"]["status"]
     assert status["required"] == ["active"]
     assert "default" not in status["properties"]["active"]
@@ -82,14 +82,14 @@ def test_columns_stand_between_the_verdict_and_its_next_change_and_overrides_can
         spec=ToggleSpec,
         decide=decide,
         overrides=False,
-        columns=(Column("On", "boolean", ".spec.on"),),
+        columns=(Column("Up", "boolean", ".spec.up"),),
         description="A switch.",
     ).definition()
     [version] = bare["spec"]["versions"]
-    assert [column["name"] for column in version["additionalPrinterColumns"]][:3] == ["Active", "On", "NextTransition"]
+    assert [column["name"] for column in version["additionalPrinterColumns"]][:3] == ["Active", "Up", "NextTransition"]
     schema = version["schema"]["openAPIV3Schema"]
     assert schema["description"] == "A switch."
-    assert set(schema["properties"]["spec"]["properties"]) == {"on"}
+    assert set(schema["properties"]["spec"]["properties"]) == {"up"}
     assert "overrides" not in schema["properties"]["status"]["properties"]
 
 
@@ -105,11 +105,11 @@ def test_any_pydantic_model_is_a_spec() -> None:
 
 def test_how_a_decision_is_called_follows_from_its_form() -> None:
     async def asking(spec: ToggleSpec, at: datetime) -> Verdict:
-        return Verdict(spec.on)
+        return Verdict(spec.up)
 
     class Asker:
         async def __call__(self, spec: ToggleSpec, at: datetime, context: Context) -> Verdict:
-            return Verdict(spec.on)
+            return Verdict(spec.up)
 
     def found(decide: Any) -> tuple[bool, bool, float | None]:
         provider = Provider("Toggle", spec=ToggleSpec, decide=decide)

@@ -30,7 +30,7 @@ async def test_the_examples_of_the_page_are_providers() -> None:
     toggles, busy, _ = examples()
     toggle, spaces = _run(toggles, "TOGGLE")
     assert toggle.definition()["spec"]["names"]["plural"] == "toggles"
-    assert toggle.decide(spaces["ToggleSpec"](on=True), NOON) == Verdict(True, reason="On")
+    assert toggle.decide(spaces["ToggleSpec"](up=True), NOON) == Verdict(True, reason="SwitchedOn")
     queue, spaces = _run(busy, "BUSY")
     assert (queue.asynchronous, queue.poll, queue.takes_context) == (True, 30, True)
     assert queue.definition()["spec"]["names"]["kind"] == "BusyQueue"

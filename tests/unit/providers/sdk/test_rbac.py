@@ -18,12 +18,12 @@ from fivespot.runtime import Resource
 class ToggleSpec(ApiModel):
     """Active while it is on."""
 
-    on: bool
+    up: bool
     """Whether it is on."""
 
 
 def decide(spec: ToggleSpec, at: datetime) -> Verdict:
-    return Verdict(spec.on)
+    return Verdict(spec.up)
 
 
 TOGGLE = Provider("Toggle", spec=ToggleSpec, decide=decide)
