@@ -15,6 +15,7 @@ from random import Random
 from typing import TypeVar
 
 import pytest
+from structlog.testing import capture_logs
 
 from simulation.answers import Case, cases, play
 from simulation.mutants import MUTANTS
@@ -44,7 +45,8 @@ def simulation(budget: Budget) -> Result:
 
 def answers(budget: Budget) -> Result:
     """Run plans with one request that gets a bad answer, in random order, until every case was run."""
-    begun = list(cases(Random(budget.seed)))
+    with capture_logs():
+        begun = list(cases(Random(budget.seed)))
     results = list(_parallel(budget, iter(begun), _answer))
     ran = [case for case, _ in results]
     facts = [
