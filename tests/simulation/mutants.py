@@ -26,14 +26,31 @@ from fivespot.controllers.scheduledmachine import (
 )
 from fivespot.controllers.scheduledmachine import decide as deciding
 from fivespot.controllers.scheduledmachine.decide import decide
-from fivespot.controllers.scheduledmachine.plan import DeleteChildren, DeleteMachine, DropFinalizer, PatchMachine, Plan
+from fivespot.controllers.scheduledmachine.decide_down import DRAIN_AGAIN
+from fivespot.controllers.scheduledmachine.plan import (
+    DeleteChildren,
+    DeleteMachine,
+    DropFinalizer,
+    PatchMachine,
+    Plan,
+)
+from fivespot.controllers.scheduledmachine.refusals import Refusals
 from fivespot.controllers.scheduledmachine.snapshot import Snapshot
 from fivespot.controllers.scheduledmachine.status import build_status
 from fivespot.controllers.scheduledmachine.status_writer import MachineStatusWriter
 from fivespot.providers.sdk import Verdict, broken_status
 from fivespot.providers.sdk import reconciler as provider_reconciler
 from fivespot.providers.sdk.decider import Decider
-from fivespot.runtime import Client, Object, Resource, ensure_finalizer, merge_patch, remove_finalizer
+from fivespot.providers.sdk.status_writer import StatusWriter
+from fivespot.runtime import (
+    Client,
+    Key,
+    Object,
+    Resource,
+    ensure_finalizer,
+    merge_patch,
+    remove_finalizer,
+)
 from fivespot.runtime.client import Request, Response, client
 from fivespot.runtime.client.requests import delete_request
 from fivespot.runtime.manager.leader_gate import LeaderGate
@@ -280,6 +297,68 @@ def status_contains_the_time(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MachineStatusWriter, "_seconds_to", lambda *_: 60.0)
 
 
+def grace_begins_anew_in_every_run(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Snapshot, "shutdown_begun", None)
+
+
+def a_refused_step_is_never_tried_again(patch: pytest.MonkeyPatch) -> None:
+    note = Refusals.note
+
+    def for_ever(self: Refusals, key: Key, *rest: Any, **more: Any) -> Any:
+        found = note(self, key, *rest, **more)
+        lasting = replace(found, due=found.due + 1e6)
+        self._found[key] = (lasting, self._found[key][1])
+        return lasting
+
+    patch.setattr(Refusals, "note", for_ever)
+    patch.setattr(reconciler, "fingerprint", lambda s: "")
+
+
+def the_drain_stays_excluded_after_the_kill_switch(patch: pytest.MonkeyPatch) -> None:
+    def keep(s: Snapshot, plan: Plan) -> Plan:
+        undone = {step for step in plan.steps if isinstance(step, PatchMachine) and step.annotations == DRAIN_AGAIN}
+        return replace(plan, steps=tuple(step for step in plan.steps if step not in undone))
+
+    _plans(patch, keep)
+
+
+def the_generation_is_not_reported(patch: pytest.MonkeyPatch) -> None:
+    _status(patch, lambda s, status: status.update(observedGeneration=1))
+
+
+def the_machine_is_named_after_its_end(patch: pytest.MonkeyPatch) -> None:
+    def keep(s: Snapshot, status: dict[str, Any]) -> None:
+        known = s.stored.raw.get("machineRef")
+        if status.get("machineRef") is None and known is not None:
+            status["machineRef"] = known
+
+    _status(patch, keep)
+
+
+def the_next_cleanup_is_not_taken_back(patch: pytest.MonkeyPatch) -> None:
+    def keep(s: Snapshot, status: dict[str, Any]) -> None:
+        known = s.stored.raw.get("nextCleanup")
+        if known is not None:
+            status["nextCleanup"] = known
+
+    _status(patch, keep)
+
+
+def another_leaders_lease_is_released(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Candidate, "ours", property(lambda self: self.claimed))
+
+
+def a_provider_reports_once(patch: pytest.MonkeyPatch) -> None:
+    write = StatusWriter.write
+
+    async def first(self: StatusWriter, obj: Object, *rest: Any) -> bool:
+        if "active" in (obj.decode().get("status") or {}):
+            return True
+        return await write(self, obj, *rest)
+
+    patch.setattr(StatusWriter, "write", first)
+
+
 MUTANTS: tuple[tuple[Mutant, Invariant, int], ...] = (
     (machines_are_created_twice, Invariant.ONE_MACHINE, 2),
     (disabled_is_ignored, Invariant.WANTED, 6),
@@ -312,5 +391,13 @@ MUTANTS: tuple[tuple[Mutant, Invariant, int], ...] = (
     (status_is_always_written, Invariant.EMPTY, 2),
     (no_machine_is_ready, Invariant.SETTLED, 2),
     (status_contains_the_time, Invariant.REST, 2),
+    (grace_begins_anew_in_every_run, Invariant.LATE, 2),
+    (a_refused_step_is_never_tried_again, Invariant.LATE, 6),
+    (the_drain_stays_excluded_after_the_kill_switch, Invariant.LATE, 2),
+    (the_generation_is_not_reported, Invariant.SETTLED, 2),
+    (the_machine_is_named_after_its_end, Invariant.STATUS, 2),
+    (the_next_cleanup_is_not_taken_back, Invariant.SETTLED, 2),
+    (another_leaders_lease_is_released, Invariant.LEASE, 1),
+    (a_provider_reports_once, Invariant.LATE, 2),
 )
 """Each mutant with the invariant that it violates and one of the tests' seeds that shows it."""

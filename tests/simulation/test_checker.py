@@ -1,6 +1,7 @@
-"""The checker detects every mutant of the product, as the invariant that it violates.
+"""The checker detects mutants of the product, as the invariant that they violate.
 
-``test_random_days.py`` shows that it reports nothing for the same seeds without a mutant.
+``test_random_days.py`` shows that it reports nothing for the same seeds without a mutant. Here is one mutant for each
+invariant; ``./dev prove mutants`` runs all.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from .mutants import MUTANTS, Mutant
 from .random_day import RandomDay
 from .runner import TEST_SEEDS
 
+FIRST = {row[1]: row for row in reversed(MUTANTS)}.values()
+
 
 @pytest.mark.parametrize(
     ("mutant", "invariant", "seed"),
-    [pytest.param(*row, id=row[0].__name__) for row in MUTANTS],
+    [pytest.param(*row, id=row[0].__name__) for row in FIRST],
 )
 def test_a_mutant_is_detected(mutant: Mutant, invariant: Invariant, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant(monkeypatch)
