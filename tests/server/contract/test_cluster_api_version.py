@@ -152,6 +152,7 @@ def test_the_version_is_the_one_asked_for_if_served_and_else_the_one_that_is_sto
         assert set().union(*used.values()) == {expected}, used
 
 
+@pytest.mark.long
 @pytest.mark.contract("B2.1")
 @pytest.mark.timeout(240)
 def test_the_stored_version_changes_while_the_manager_runs_and_conversion_dies(

@@ -121,6 +121,7 @@ def hostile_statuses() -> Iterator[dict[str, Any]]:
     yield {"active": MARK * LETTERS, "lastTransitionTime": None}
 
 
+@pytest.mark.long
 @pytest.mark.contract("A13")
 def test_a_status_of_a_mebibyte_leaves_a_kibibyte_at_most_and_no_control_characters(
     scenario: Scenario, manager: ManagerProcess, api: Api

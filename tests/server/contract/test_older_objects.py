@@ -21,6 +21,7 @@ CREATED = "2026-11-01T06:00:00Z"
 Json = dict[str, Any]
 
 
+@pytest.mark.long
 @pytest.mark.contract("B1.17", "B1.23")
 @pytest.mark.timeout(240)
 def test_objects_of_an_older_release_are_kept_and_can_be_shut_down(
