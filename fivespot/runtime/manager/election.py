@@ -77,6 +77,18 @@ class _Work:
     may_end: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """Claims of a Lease that nobody holds have failed.
+
+    :param since: time of the first, on the monotonic clock.
+    :param why: the last error.
+    """
+
+    since: float
+    why: str
+
+
 class LeaseClient(Protocol):
     """The client verbs that an election uses on its Lease."""
 
@@ -137,6 +149,7 @@ class Election:
         self._group: RunnableGroup | None = None
         self._leading = False
         self._contact: float | None = None
+        self._refused: _Refused | None = None
         self._started: float | None = None
         self._answered: float | None = None
         self._silent = False
@@ -148,14 +161,15 @@ class Election:
         return self._leading
 
     def not_ready_reason(self) -> str:
-        """A readiness check: a standby is ready, a process that cannot reach its Lease for long is not."""
+        """A readiness check: a standby is ready, a process that cannot read or acquire its Lease for long is not."""
+        now, limit = self._clock.monotonic(), self._timings.contact_limit
         since = self._contact if self._contact is not None else self._started
-        if since is None:
-            return ""
-        silent = self._clock.monotonic() - since
-        if silent <= self._timings.contact_limit:
-            return ""
-        return f"no successful read of lease {self._settings.key} for {silent:.0f} s"
+        if since is not None and now - since > limit:
+            return f"no successful read of lease {self._settings.key} for {now - since:.0f} s"
+        if self._refused is not None and now - self._refused.since > limit:
+            seconds = now - self._refused.since
+            return f"lease {self._settings.key} cannot be acquired for {seconds:.0f} s: {self._refused.why}"
+        return ""
 
     def add(self, name: str, run: Callable[[], Coroutine[Any, Any, None]], *, may_end: bool = False) -> None:
         """Add work; it starts at once if this process is the leader.
@@ -205,18 +219,27 @@ class Election:
                 async with asyncio.timeout(self._timings.read_timeout):
                     await self._read()
                 self._check_holder()
-                if self._clock.monotonic() >= self._candidate.may_claim_at():
+                if self._clock.monotonic() < self._candidate.may_claim_at():
+                    self._refused = None
+                else:
                     async with asyncio.timeout(self._timings.request_timeout):
                         await self._claim()
+                    self._refused = None
                     # Not on an earlier claim that turned out to have arrived: its time may be almost over.
                     if self._candidate.leads(self._clock.boottime()):
                         return
             except (ConflictError, NotFoundError) as error:
                 # Another process was faster, or the namespace is missing; the next read shows which.
+                self._note_refusal(error)
                 self._log_failure("the lease could not be acquired", error)
             except _EXPECTED as error:
+                self._note_refusal(error)
                 self._log_failure("the lease cannot be read or acquired", error)
             await asyncio.sleep(self._timings.retry_period * (1 + self._timings.jitter * self._rng.random()))
+
+    def _note_refusal(self, error: Exception) -> None:
+        since = self._refused.since if self._refused is not None else self._clock.monotonic()
+        self._refused = _Refused(since, str(error) or type(error).__name__)
 
     async def _read(self) -> None:
         try:

@@ -515,6 +515,42 @@ async def test_stopping_does_not_wait_for_a_server_that_is_away(stage: Stage) ->
 
 
 @pytest.mark.looptime
+async def test_a_process_that_may_not_write_the_lease_that_nobody_holds_is_not_ready_and_says_why(
+    stage: Stage,
+) -> None:
+    refused = True
+
+    async def read_only(when: str) -> None:
+        if refused and when == "before create":
+            raise api_error(403, "Forbidden", "no right to create leases", request="create leases")
+
+    election = stage.process("b", fault=read_only)
+    async with stopping(stage.start(election, "b")):
+        await asyncio.sleep(70)
+        reason = election.not_ready_reason()
+        assert "lease ns/lease cannot be acquired for" in reason
+        assert "no right to create leases" in reason
+        refused = False
+        await asyncio.sleep(5)
+        assert election.leading
+        assert election.not_ready_reason() == ""
+
+
+@pytest.mark.looptime
+async def test_a_standby_whose_claims_fail_in_between_terms_is_ready_while_another_leads(stage: Stage) -> None:
+    async def read_only(when: str) -> None:
+        if when in ("before create", "before replace"):
+            raise api_error(403, "Forbidden", "no right to write leases", request="update leases")
+
+    standby = stage.process("b", fault=read_only)
+    async with stopping(stage.start(standby, "b")):
+        await asyncio.sleep(30)
+        async with stopping(stage.start(stage.process("a"), "a")):
+            await asyncio.sleep(120)
+            assert standby.not_ready_reason() == ""
+
+
+@pytest.mark.looptime
 async def test_a_process_that_is_cut_off_for_long_is_not_ready_and_says_why(stage: Stage) -> None:
     """controller-runtime#3298."""
     broken = False
