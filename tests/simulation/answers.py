@@ -42,9 +42,9 @@ _TOLD: Final = 60.0
 """B8.5: seconds within which a failure is reported."""
 _RECOVERY: Final = 720.0
 """Seconds after which all is well: the longest waits are five minutes for a refusal and for the next look, and more."""
-_MOST: Final = 150
+_MOST: Final = 300
 """Requests of one call site for one object while an answer lasts: more are a hot loop. A lost watch is opened again
-every three seconds at most, and the first tries follow each other fast."""
+after three seconds at most, a Lease is claimed every two, with retries, and the first tries follow each other fast."""
 _UNSEEN: Final = ("list", "watch", "")
 """Verbs of requests that fill caches: what they do not show cannot be in a status, only in metrics and health."""
 _ERRORS: Final = re.compile(r"[a-z_]*(errors|failures)_total\b")
@@ -332,8 +332,8 @@ async def _untold(case: Case, scene: _Scene, fault: _OfManager) -> list[str]:
     """Return what a user reads that is not true, a minute after the first failure."""
     if asyncio.get_running_loop().time() - fault.first < _TOLD or scene.exists() is PLANS[case.plan].exists:
         return []
-    if case.answer == _FALSE:
-        # Who is told that the object does not exist has nothing to report.
+    if case.answer == _FALSE or case.site.resource == "leases":
+        # Who is told that the object does not exist has nothing to report, and who does not lead may not report.
         return []
     body = scene.checker.reference.find(SCHEDULED_MACHINES.group, SCHEDULED_MACHINES.plural, KEY.namespace, KEY.name)
     status = (body or {}).get("status") or {}

@@ -27,7 +27,7 @@ def build(
 
     :param holds: what administrators hold back; None for nothing.
     """
-    settings, holds = settings or MachineSettings(), holds or Holds()
+    timings, settings, holds = timings or Timings(), settings or MachineSettings(), holds or Holds()
 
     def enqueue(key: Key, after: float = 0.0) -> None:
         controller.enqueue(key, after=after)
@@ -37,10 +37,16 @@ def build(
 
     inputs = MachineInformers(context.cache, settings.capi_version, enqueue)
     metrics = MachineMetrics(context.metrics, phases)
-    reconciler = MachineReconciler(context, inputs, metrics, timings or Timings(), settings, enqueue, holds)
+    reconciler = MachineReconciler(context, inputs, metrics, timings, settings, enqueue, holds)
     # After a takeover, machines are judged once the providers of this process have made a pass (contract B5.6).
     controller = context.controller(
-        CONTROLLER, reconciler, workers=16, backoff=RETRIES, priority=reconciler.priority, order=1
+        CONTROLLER,
+        reconciler,
+        workers=16,
+        backoff=RETRIES,
+        priority=reconciler.priority,
+        order=1,
+        start_within=timings.start_limit,
     )
     inputs.add_sources(controller)
     controller.at_start(reconciler.begin_term)

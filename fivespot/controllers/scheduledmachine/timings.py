@@ -31,6 +31,7 @@ class Timings:
     mirror_interval: float = 1.0  # B5.2: for a change of values mirrored from a Machine in transition alone
     recreation: float = 2.0  # A8: how long a schedule may be missing while it is recreated
     unreadable_limit: float = UNREADABLE_PATIENCE  # A15: a restart writes nothing
+    start_limit: float = 15.0  # B8.5: a start that waits longer for definitions or lists goes on, and is reported
     conflict_limit: float = 15.0  # B8.5: a conflict that lasts longer is reported
     refusal_base: float = 30.0  # B1.7
     refusal_cap: float = 300.0  # B1.7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -74,6 +75,7 @@ class ManagerContext:
         backoff: Backoff | None = None,
         priority: Callable[[Key], int] | None = None,
         order: int = 0,
+        start_within: float = math.inf,
     ) -> Controller:
         """Make a controller with this context's clock, tracer and metrics, and without sources.
 
@@ -92,6 +94,7 @@ class ManagerContext:
             backoff=backoff,
             priority=priority,
             order=order,
+            start_within=start_within,
             metrics=self.metrics.controller(name),
             queue_metrics=self.metrics.queue(name),
             tracer=self.tracer,

@@ -93,6 +93,8 @@ class Controller:
         resumes within seconds of an outage.
     :param priority: priority of an enqueued key; higher runs first within its namespace. Called at every enqueue.
     :param order: a manager starts it once controllers of lower orders have made their first pass.
+    :param start_within: seconds after which it starts though gating sources cannot be read, for a reconciler that can
+        tell what is not read yet from what does not exist; by default it waits for ever.
     :param metrics: receives the results of runs.
     :param queue_metrics: receives the events of the queue.
     :param tracer: opens a span for every run.
@@ -110,6 +112,7 @@ class Controller:
         backoff: Backoff | None = None,
         priority: Callable[[Key], int] | None = None,
         order: int = 0,
+        start_within: float = math.inf,
         metrics: ControllerMetrics | None = None,
         queue_metrics: QueueMetrics | None = None,
         tracer: Tracer = NULL_TRACER,
@@ -124,6 +127,7 @@ class Controller:
         self._clock = clock
         self._rng = rng
         self._timeout = timeout
+        self._start_within = start_within
         self._priority = priority
         self._metrics = metrics
         self._tracer = tracer
@@ -290,9 +294,15 @@ class Controller:
     async def _wait_for_sources(self) -> None:
         if not self._all_delivered() and self.not_ready_reason:
             _log.info("waiting for sources", controller=self.name, waiting_for=self.not_ready_reason)
-        while not self._all_delivered():
-            self._source_changed.clear()
-            await self._source_changed.wait()
+        try:
+            async with asyncio.timeout(None if math.isinf(self._start_within) else self._start_within) as limit:
+                while not self._all_delivered():
+                    self._source_changed.clear()
+                    await self._source_changed.wait()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            _log.warning("starting before all sources are read", controller=self.name, missing=self.not_ready_reason)
 
     def _all_delivered(self) -> bool:
         return all(source.delivered for source in self._sources if source.gate)

@@ -11,7 +11,7 @@ from fivespot.runtime import merge_patch
 from fivespot.testing.cluster import EmbeddedCluster
 from fivespot.testing.clusterapi import SIMULATED_EARLIER
 from fivespot.testing.clusterapi.core import MACHINES
-from fivespot.testing.faults import Fail
+from fivespot.testing.faults import Fail, Reset
 from simulation.fleet import SCHEDULED_MACHINES
 from unit.controllers.one_machine import KEY, one_machine
 
@@ -180,6 +180,25 @@ async def test_caches_that_cannot_be_filled_are_told_after_half_a_minute(fivespo
             assert (await one.status())["phase"] == "Inactive", "a restart writes nothing"
             await asyncio.sleep(40)
             assert "objects cannot be read" in (await one.status())["message"]
+            assert (await one.condition("Ready"))["status"] == "Unknown"
+            fivespot_cluster.faults.clear()
+            await asyncio.sleep(90)
+            assert (await one.status())["phase"] == "Active"
+
+
+@pytest.mark.contract("A15")
+@pytest.mark.parametrize("fault", [Fail(403), Fail(410), Fail(500), Fail(404, "text"), Reset()], ids=str)
+async def test_definitions_that_cannot_be_read_from_the_start_are_told_in_time(
+    fivespot_cluster: EmbeddedCluster, fault: Fail | Reset
+) -> None:
+    async with one_machine(fivespot_cluster, on=False) as (one, running):
+        await running.kill()
+        await one.turn(on=True)
+        one.fail(fault, "get", "customresourcedefinitions")
+        async with one.manager():
+            await asyncio.sleep(14)
+            assert (await one.status())["phase"] == "Inactive", "a restart writes nothing"
+            await asyncio.sleep(46)
             assert (await one.condition("Ready"))["status"] == "Unknown"
             fivespot_cluster.faults.clear()
             await asyncio.sleep(90)

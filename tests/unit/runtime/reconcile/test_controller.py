@@ -852,6 +852,19 @@ async def test_the_first_pass_is_done_when_every_initial_key_and_what_it_enqueue
     assert not controller.first_pass_done, "a term begins with a pass of its own"
 
 
+async def test_a_start_may_go_on_without_a_source_that_cannot_be_read() -> None:
+    runs = Runs()
+    controller = make(runs, start_within=15.0)
+    controller.watches(FakeInformer(make_object("a")))
+    controller.watches(FakeInformer(synced=False))
+    async with running(controller):
+        await asyncio.sleep(14.9)
+        assert not runs.keys
+        await asyncio.sleep(0.2)
+        assert [key.name for key in runs.keys] == ["a"]
+        assert not controller.ready
+
+
 async def test_a_failing_key_does_not_hold_the_first_pass_back() -> None:
     controller = make(Runs(Script(*[TransportError("down")] * 9)))
     controller.watches(FakeInformer(make_object("a")))
