@@ -30,7 +30,7 @@ from fivespot.testing.virtual_time import run_virtual
 from .checker import Checker
 from .fleet import SCHEDULED_MACHINES, SWITCHES, add_machine, add_switch, turn
 
-__all__ = ["ANSWERS", "PLANS", "Case", "Site", "cases", "play"]
+__all__ = ["ANSWERS", "PLANS", "Case", "Site", "cases", "cases_of", "play"]
 
 Json = dict[str, Any]
 
@@ -275,11 +275,15 @@ class Case:
 
 def cases(rng: Random) -> Iterator[Case]:
     """Yield every case once, in random order; the plans take turns, so that any part of the cases has all of them."""
-    found = {plan: [Case(plan, *rest) for rest in product(_sites(plan), ANSWERS, (False, True))] for plan in PLANS}
-    for of_plan in found.values():
-        rng.shuffle(of_plan)
-    for round_ in zip_longest(*found.values()):
-        yield from (case for case in round_ if case is not None)
+    for turn_ in zip_longest(*(cases_of(plan, rng) for plan in PLANS)):
+        yield from (case for case in turn_ if case is not None)
+
+
+def cases_of(plan: str, rng: Random) -> list[Case]:
+    """Return every case of a plan, in random order."""
+    found = [Case(plan, *rest) for rest in product(_sites(plan), ANSWERS, (False, True))]
+    rng.shuffle(found)
+    return found
 
 
 def _sites(plan: str) -> list[Site]:
