@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from .columns import AGE, NAME, age
 from .kinds import TableColumn
+from .workloads import selector_text
 
 __all__ = ["COLUMNS"]
 
@@ -54,6 +55,64 @@ def _restarts(body: Object) -> str:
     return str(sum(each.get("restartCount", 0) for each in body.get("status", {}).get("containerStatuses", ())))
 
 
+def _template(body: Object) -> list[Object]:
+    found: list[Object] = body.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or []
+    return found
+
+
+def _ready_replicas(body: Object) -> str:
+    return f"{_replicas(body, 'readyReplicas')}/{body.get('spec', {}).get('replicas', 0)}"
+
+
+def _replicas(body: Object, name: str) -> int:
+    found: int = body.get("status", {}).get(name, 0)
+    return found
+
+
+def _ports(body: Object) -> str:
+    shown = []
+    for port in body.get("spec", {}).get("ports") or ():
+        node = f":{port['nodePort']}" if port.get("nodePort") else ""
+        shown.append(f"{port.get('port', 0)}{node}/{port.get('protocol', '')}")
+    return ",".join(shown) or "<none>"
+
+
+def _external_address(body: Object) -> str:
+    spec = body.get("spec", {})
+    kind = spec.get("type", "")
+    if kind == "ExternalName":
+        return str(spec.get("externalName", ""))
+    listed = list(spec.get("externalIPs") or ())
+    if kind == "LoadBalancer":
+        found = body.get("status", {}).get("loadBalancer", {}).get("ingress") or ()
+        listed = [each.get("ip") or each.get("hostname", "") for each in found] + listed
+        return ",".join(listed) or "<pending>"
+    return ",".join(listed) or "<none>"
+
+
+def _labels(labels: Mapping[str, str] | None) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or "<none>"
+
+
+def _signing_state(body: Object) -> str:
+    found = {each.get("type"): each for each in body.get("status", {}).get("conditions") or ()}
+    words = ["Denied" if "Denied" in found else "Approved" if "Approved" in found else "Pending"]
+    words += ["Failed"] if "Failed" in found else []
+    words += ["Issued"] if body.get("status", {}).get("certificate") else []
+    return ",".join(words)
+
+
+def _duration(seconds: int | None) -> str:
+    if seconds is None:
+        return "<none>"
+    return f"{seconds}s" if seconds < 120 else f"{seconds // 60}m" if seconds < 10_800 else f"{seconds // 3600}h"
+
+
+_WORKLOAD: Final = (
+    _column("Containers", lambda body: ",".join(each.get("name", "") for each in _template(body)), priority=1),
+    _column("Images", lambda body: ",".join(each.get("image", "") for each in _template(body)), priority=1),
+    _column("Selector", lambda body: selector_text(body.get("spec", {}).get("selector")), priority=1),
+)
 COLUMNS: Final[Mapping[str, tuple[TableColumn, ...]]] = {
     "ConfigMap": (
         NAME,
@@ -98,6 +157,39 @@ COLUMNS: Final[Mapping[str, tuple[TableColumn, ...]]] = {
         _column("Min Available", lambda body: str(body.get("spec", {}).get("minAvailable", "N/A"))),
         _column("Max Unavailable", lambda body: str(body.get("spec", {}).get("maxUnavailable", "N/A"))),
         AGE,
+    ),
+    "Deployment": (
+        NAME,
+        _column("Ready", _ready_replicas),
+        _column("Up-to-date", lambda body: _replicas(body, "updatedReplicas")),
+        _column("Available", lambda body: _replicas(body, "availableReplicas")),
+        AGE,
+        *_WORKLOAD,
+    ),
+    "ReplicaSet": (
+        NAME,
+        _column("Desired", lambda body: body.get("spec", {}).get("replicas", 0), "integer"),
+        _column("Current", lambda body: _replicas(body, "replicas"), "integer"),
+        _column("Ready", lambda body: _replicas(body, "readyReplicas"), "integer"),
+        AGE,
+        *_WORKLOAD,
+    ),
+    "Service": (
+        NAME,
+        _column("Type", lambda body: body.get("spec", {}).get("type", "")),
+        _column("Cluster-IP", lambda body: body.get("spec", {}).get("clusterIP") or "<none>"),
+        _column("External-IP", _external_address),
+        _column("Port(s)", _ports),
+        AGE,
+        _column("Selector", lambda body: _labels(body.get("spec", {}).get("selector")), priority=1),
+    ),
+    "CertificateSigningRequest": (
+        NAME,
+        AGE,
+        _column("SignerName", lambda body: body.get("spec", {}).get("signerName", "")),
+        _column("Requestor", lambda body: body.get("spec", {}).get("username", "")),
+        _column("RequestedDuration", lambda body: _duration(body.get("spec", {}).get("expirationSeconds"))),
+        _column("Condition", _signing_state),
     ),
     "CustomResourceDefinition": (
         NAME,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from .builtin_columns import COLUMNS
 from .builtin_schemas import SCHEMAS
@@ -16,10 +16,20 @@ from .builtin_strategies import (
     SecretStrategy,
     ServiceAccountStrategy,
 )
+from .certificates import SigningRequestStrategy
 from .events import EventStrategy, NewEventStrategy, from_core_event, to_core_event
 from .kinds import Served, ServedKind, Strategy
+from .services import ServiceStrategy
+from .workloads import DeploymentStrategy, ReplicaSetStrategy
 
 __all__ = ["built_in_kinds"]
+
+_ALL: Final = ("all",)
+_SCALE: Final = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".spec.selector",
+}
 
 
 def _kind(
@@ -33,8 +43,9 @@ def _kind(
     **options: Any,
 ) -> ServedKind:
     schema = SCHEMAS[name] if (f"{group}/{name}" not in SCHEMAS) else SCHEMAS[f"{group}/{name}"]
-    status = options.pop("status", False)
-    served = Served.of(version, schema, status=status, columns=COLUMNS[name])
+    served = Served.of(
+        version, schema, status=options.pop("status", False), scale=options.pop("scale", None), columns=COLUMNS[name]
+    )
     return ServedKind(
         group, name, plural, plural.removesuffix("s"), namespaced, {version: served}, version,
         short_names=short, strategy=strategy, **options,
@@ -52,7 +63,7 @@ def built_in_kinds(definitions: Strategy) -> list[ServedKind]:
         _kind("", "v1", "Secret", "secrets", SecretStrategy()),
         _kind("", "v1", "ServiceAccount", "serviceaccounts", ServiceAccountStrategy(), "sa"),
         _kind("", "v1", "Node", "nodes", NodeStrategy(), "no", namespaced=False, status=True),
-        _kind("", "v1", "Pod", "pods", PodStrategy(), "po", status=True, categories=("all",), generated=True),
+        _kind("", "v1", "Pod", "pods", PodStrategy(), "po", status=True, categories=_ALL, generated=True),
         _kind("", "v1", "Event", "events", EventStrategy(), "ev"),
         _kind(
             "events.k8s.io",
@@ -64,6 +75,35 @@ def built_in_kinds(definitions: Strategy) -> list[ServedKind]:
             stored_as=("", "events"),
             to_storage=to_core_event,
             from_storage=from_core_event,
+        ),
+        *(
+            _kind(
+                "apps",
+                "v1",
+                kind,
+                plural,
+                strategy,
+                short,
+                status=True,
+                scale=_SCALE,
+                generated=True,
+                categories=_ALL,
+            )
+            for kind, plural, short, strategy in (
+                ("Deployment", "deployments", "deploy", DeploymentStrategy()),
+                ("ReplicaSet", "replicasets", "rs", ReplicaSetStrategy()),
+            )
+        ),
+        _kind("", "v1", "Service", "services", ServiceStrategy(), "svc", status=True, categories=_ALL),
+        _kind(
+            "certificates.k8s.io",
+            "v1",
+            "CertificateSigningRequest",
+            "certificatesigningrequests",
+            SigningRequestStrategy(),
+            "csr",
+            namespaced=False,
+            status=True,
         ),
         _kind("coordination.k8s.io", "v1", "Lease", "leases", LeaseStrategy()),
         _kind(

@@ -65,6 +65,33 @@ def _open(schema: Schema) -> Schema:
     return {**schema, "x-kubernetes-preserve-unknown-fields": True}
 
 
+_POD_SPEC: Final = _open(
+    _object(
+        containers=_list(_CONTAINER, "name"),
+        initContainers=_list(_CONTAINER, "name"),
+        nodeName=_TEXT,
+        nodeSelector=_TEXTS,
+        restartPolicy=_TEXT,
+        serviceAccountName=_TEXT,
+        terminationGracePeriodSeconds=_INT,
+    )
+)
+_TEMPLATE: Final = _object(
+    "Template describes the pods that will be created.",
+    metadata=_open(_object(annotations=_TEXTS, labels=_TEXTS)),
+    spec=_POD_SPEC,
+)
+_SELECTOR: Final = {
+    **_object(
+        "A label query over pods.",
+        matchExpressions=_list(_object(key=_TEXT, operator=_TEXT, values=_list(_TEXT))),
+        matchLabels=_TEXTS,
+    ),
+    "x-kubernetes-map-type": "atomic",
+}
+_CHOICE: Final[Schema] = {"x-kubernetes-int-or-string": True}
+_COUNTS: Final = ("availableReplicas", "readyReplicas", "replicas", "terminatingReplicas")
+
 SCHEMAS: Final[Mapping[str, Schema]] = {
     "Namespace": _object(
         "Namespace provides a scope for Names.",
@@ -161,17 +188,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
     ),
     "Pod": _object(
         "Pod is a collection of containers that can run on a host.",
-        spec=_open(
-            _object(
-                containers=_list(_CONTAINER, "name"),
-                initContainers=_list(_CONTAINER, "name"),
-                nodeName=_TEXT,
-                nodeSelector=_TEXTS,
-                restartPolicy=_TEXT,
-                serviceAccountName=_TEXT,
-                terminationGracePeriodSeconds=_INT,
-            )
-        ),
+        spec=_POD_SPEC,
         status=_open(_object(phase=_TEXT, conditions=_CONDITIONS, hostIP=_TEXT, podIP=_TEXT)),
     ),
     "PodDisruptionBudget": _object(
@@ -183,6 +200,106 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
             unhealthyPodEvictionPolicy=_TEXT,
         ),
         status=_open(_object(conditions=_CONDITIONS)),
+    ),
+    "Deployment": _object(
+        "Deployment enables declarative updates for Pods and ReplicaSets.",
+        spec=_object(
+            minReadySeconds=_INT32,
+            paused=_FLAG,
+            progressDeadlineSeconds=_INT32,
+            replicas=_described(_INT32, "Number of desired pods."),
+            revisionHistoryLimit=_INT32,
+            selector=_SELECTOR,
+            strategy=_object(rollingUpdate=_object(maxSurge=_CHOICE, maxUnavailable=_CHOICE), type=_TEXT),
+            template=_TEMPLATE,
+        ),
+        status=_object(
+            collisionCount=_INT32,
+            conditions=_CONDITIONS,
+            observedGeneration=_INT,
+            unavailableReplicas=_INT32,
+            updatedReplicas=_INT32,
+            **dict.fromkeys(_COUNTS, _INT32),
+        ),
+    ),
+    "ReplicaSet": _object(
+        "ReplicaSet ensures that a specified number of pod replicas are running at any given time.",
+        spec=_object(
+            minReadySeconds=_INT32,
+            replicas=_described(_INT32, "Number of desired pods."),
+            selector=_SELECTOR,
+            template=_TEMPLATE,
+        ),
+        status=_object(
+            conditions=_CONDITIONS,
+            fullyLabeledReplicas=_INT32,
+            observedGeneration=_INT,
+            **dict.fromkeys(_COUNTS, _INT32),
+        ),
+    ),
+    "Service": _object(
+        "Service is a named abstraction of a software service, such as a port that a proxy listens on.",
+        spec=_object(
+            allocateLoadBalancerNodePorts=_FLAG,
+            clusterIP=_TEXT,
+            clusterIPs=_list(_TEXT),
+            externalIPs=_list(_TEXT),
+            externalName=_TEXT,
+            externalTrafficPolicy=_TEXT,
+            healthCheckNodePort=_INT32,
+            internalTrafficPolicy=_TEXT,
+            ipFamilies=_list(_TEXT),
+            ipFamilyPolicy=_TEXT,
+            loadBalancerClass=_TEXT,
+            loadBalancerIP=_TEXT,
+            loadBalancerSourceRanges=_list(_TEXT),
+            ports=_list(
+                _object(
+                    appProtocol=_TEXT,
+                    name=_TEXT,
+                    nodePort=_INT32,
+                    port=_INT32,
+                    protocol={**_TEXT, "default": "TCP"},
+                    targetPort=_CHOICE,
+                ),
+                "port",
+                "protocol",
+            ),
+            publishNotReadyAddresses=_FLAG,
+            selector={**_TEXTS, "x-kubernetes-map-type": "atomic"},
+            sessionAffinity=_TEXT,
+            sessionAffinityConfig=_object(clientIP=_object(timeoutSeconds=_INT32)),
+            trafficDistribution=_TEXT,
+            type=_TEXT,
+        ),
+        status=_object(conditions=_CONDITIONS, loadBalancer=_object(ingress=_list(_ANY))),
+    ),
+    "CertificateSigningRequest": _object(
+        "CertificateSigningRequest asks a signer for a certificate.",
+        spec=_object(
+            expirationSeconds=_INT32,
+            extra={"type": "object", "additionalProperties": _list(_TEXT)},
+            groups=_list(_TEXT),
+            request={"type": "string", "format": "base64"},
+            signerName=_TEXT,
+            uid=_TEXT,
+            usages=_list(_TEXT),
+            username=_TEXT,
+        ),
+        status=_object(
+            certificate={"type": "string", "format": "base64"},
+            conditions=_list(
+                _object(
+                    lastTransitionTime=_TIME,
+                    lastUpdateTime=_TIME,
+                    message=_TEXT,
+                    reason=_TEXT,
+                    status=_TEXT,
+                    type=_TEXT,
+                ),
+                "type",
+            ),
+        ),
     ),
     "CustomResourceDefinition": _object(
         "CustomResourceDefinition represents a resource that should be exposed on the API server.",

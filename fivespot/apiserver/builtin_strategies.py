@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from .kinds import Strategy
@@ -258,10 +259,15 @@ class NodeStrategy(StatusStrategy):
 
 class ServiceAccountStrategy(Strategy):
     returns_deleted = True
+    actions = MappingProxyType({"token": {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}})
 
 
 class PodStrategy(StatusStrategy):
     returns_deleted = True
+    actions = MappingProxyType({
+        "binding": {"group": "", "version": "v1", "kind": "Binding"},
+        "eviction": {"group": "policy", "version": "v1", "kind": "Eviction"},
+    })  # fmt: skip
     selectable = ("spec.nodeName", "spec.restartPolicy", "spec.serviceAccountName", "status.phase", "status.podIP")
 
     def default(self, new: Object) -> None:
@@ -273,6 +279,8 @@ class PodStrategy(StatusStrategy):
         new["status"] = {"phase": "Pending"}
 
     def prepare_update(self, new: Object, old: Object, subresource: str) -> None:
+        if subresource == "binding":
+            return
         super().prepare_update(new, old, subresource)
         if subresource == "status":
             new["metadata"].pop("ownerReferences", None)

@@ -91,7 +91,15 @@ def _subresources(kind: ServedKind, served: Served) -> list[tuple[str, dict[str,
         found.append(("scale", {"group": "autoscaling", "version": "v1", "kind": "Scale"}))
     if kind.group == "" and kind.plural == "namespaces":
         found.append(("finalize", own))
-    return found
+    found += [(name, own) for name in kind.strategy.parts]
+    found += [(name, dict(shown)) for name, shown in kind.strategy.actions.items()]
+    return sorted(found, key=lambda each: each[0]) if not kind.custom else found
+
+
+def _sub_verbs(kind: ServedKind, name: str) -> list[str]:
+    if name in kind.strategy.actions:
+        return ["create"]
+    return ["update"] if name == "finalize" else _SUB_VERBS
 
 
 def _verbs(kind: ServedKind) -> list[str]:
@@ -118,9 +126,9 @@ def _plain(kind: ServedKind, served: Served) -> list[dict[str, Any]]:
             "singularName": "",
             "namespaced": kind.namespaced,
             "kind": shown["kind"],
-            "verbs": ["update"] if name == "finalize" else _SUB_VERBS,
+            "verbs": _sub_verbs(kind, name),
         }
-        if name == "scale":
+        if (shown["group"], shown["version"]) != (kind.group, served.name):
             sub |= {"group": shown["group"], "version": shown["version"]}
         entries.append(sub)
     return entries
@@ -139,7 +147,7 @@ def _entry(kind: ServedKind, served: Served) -> dict[str, Any]:
     if kind.categories:
         entry["categories"] = list(kind.categories)
     subresources = [
-        {"subresource": name, "responseKind": shown, "verbs": ["update"] if name == "finalize" else _SUB_VERBS}
+        {"subresource": name, "responseKind": shown, "verbs": _sub_verbs(kind, name)}
         for name, shown in _subresources(kind, served)
     ]
     if subresources:

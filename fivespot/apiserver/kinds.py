@@ -62,6 +62,10 @@ class Strategy:
     """Whether the kind supports deletecollection."""
     label_names = False
     """Whether names are DNS labels instead of subdomains."""
+    parts: tuple[str, ...] = ()
+    """Subresources that are parts of the object, beside ``status``."""
+    actions: ClassVar[Mapping[str, Mapping[str, str]]] = MappingProxyType({})
+    """Subresources that are only created, with the group, version and kind of their bodies."""
 
     def default(self, new: Object) -> None:
         """Set defaults on every write; the writer owns them."""

@@ -1,7 +1,6 @@
 """Decoding of Kubernetes' protobuf encoding, for the kinds that typed Go clients write.
 
-There is no encoder: clients that send protobuf accept JSON. Field numbers are those of the ``generated.proto`` files
-of ``k8s.io/api`` and ``k8s.io/apimachinery``.
+There is no encoder: clients that send protobuf accept JSON. :mod:`fivespot.apiserver.protobuf_fields` has the messages.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import base64
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -33,14 +33,15 @@ class ProtobufError(ValueError):
 class _Field:
     """A field of a message.
 
-    :param keep: whether zero values are kept (pointers in Go).
+    :param name: in JSON; "" for a struct whose members are the message's own there.
+    :param mark: ``+`` for lists, ``%`` for maps, ``*`` for pointers and ``!`` for others whose zero values are kept.
+    :param zero: the value of a field that is always shown.
     """
 
     name: str
     read: Reader
-    repeated: bool = False
-    mapped: bool = False
-    keep: bool = False
+    mark: str
+    zero: Any
 
 
 Message = Mapping[int, _Field]
@@ -87,8 +88,8 @@ def _json(raw: Any) -> Any:
         raise ProtobufError(str(error)) from None
 
 
-def _message(fields: Message) -> Reader:
-    return lambda raw: _read(raw, fields)
+def _message(name: str) -> Reader:
+    return lambda raw: _read(raw, _fields(name))
 
 
 def _numbers(raw: Any) -> dict[int, Any]:
@@ -96,106 +97,71 @@ def _numbers(raw: Any) -> dict[int, Any]:
     return dict(_wire(raw))
 
 
-def _fields(names: str, read: Reader = _text, *, keep: bool = False) -> dict[int, _Field]:
-    """Fields from words such as ``1:name 2:note``."""
-    return {
-        int(number): _Field(name, read, keep=keep)
-        for number, _, name in (each.partition(":") for each in names.split())
-    }
+def _texts(raw: Any) -> list[str]:
+    """A message with a list of texts, which is a list in JSON."""
+    return [_text(value) for number, value in _wire(raw) if number == 1]
 
 
-_TIME: Final = _instant(timestamp)
-_MICRO: Final = _instant(micro_time)
+def _choice(raw: Any) -> int | str:
+    """An integer or a string."""
+    found = _numbers(raw)
+    return _text(found.get(3, b"")) if found.get(1) else _integer(found.get(2, 0))
 
-_OWNER: Final = {
-    **_fields("5:apiVersion 1:kind 3:name 4:uid"),
-    **_fields("6:controller 7:blockOwnerDeletion", _flag, keep=True),
+
+_READERS: Final[Mapping[str, Reader]] = {
+    "text": _text,
+    "int": _integer,
+    "flag": _flag,
+    "bytes": _bytes,
+    "texts": _texts,
+    "time": _instant(timestamp),
+    "micro": _instant(micro_time),
+    "json": _json,
+    "choice": _choice,
+    "quantity": lambda raw: _text(_numbers(raw).get(1, b"")),
 }
-_RECORD: Final = {
-    **_fields("1:manager 2:operation 3:apiVersion 6:fieldsType 8:subresource"),
-    4: _Field("time", _TIME),
-    7: _Field("fieldsV1", _json),
+_ZERO: Final[Mapping[str, Any]] = {"text": "", "int": 0, "flag": False}
+_KINDS: Final[Mapping[tuple[str, str], str]] = {
+    ("events.k8s.io/v1", "Event"): "EventsEvent",
+    **{("v1", kind): kind for kind in ("Namespace", "ConfigMap", "Secret", "ServiceAccount", "Node", "Pod", "Service")},
+    **{("v1", kind): kind for kind in ("Event", "Binding", "DeleteOptions")},
+    ("apps/v1", "Deployment"): "Deployment",
+    ("apps/v1", "ReplicaSet"): "ReplicaSet",
+    ("authentication.k8s.io/v1", "TokenRequest"): "TokenRequest",
+    ("autoscaling/v1", "Scale"): "Scale",
+    ("certificates.k8s.io/v1", "CertificateSigningRequest"): "CertificateSigningRequest",
+    ("coordination.k8s.io/v1", "Lease"): "Lease",
+    ("policy/v1", "PodDisruptionBudget"): "PodDisruptionBudget",
+    ("policy/v1", "Eviction"): "Eviction",
 }
-_METADATA: Final = {
-    **_fields("1:name 2:generateName 3:namespace 4:selfLink 5:uid 6:resourceVersion"),
-    7: _Field("generation", _integer),
-    **_fields("8:creationTimestamp 9:deletionTimestamp", _TIME),
-    10: _Field("deletionGracePeriodSeconds", _integer, keep=True),
-    11: _Field("labels", _text, mapped=True),
-    12: _Field("annotations", _text, mapped=True),
-    13: _Field("ownerReferences", _message(_OWNER), repeated=True),
-    14: _Field("finalizers", _text, repeated=True),
-    17: _Field("managedFields", _message(_RECORD), repeated=True),
-}
-_REFERENCE: Final = _fields("1:kind 2:namespace 3:name 4:uid 5:apiVersion 6:resourceVersion 7:fieldPath")
-_SOURCE: Final = _fields("1:component 2:host")
-_SERIES: Final = {1: _Field("count", _integer), 2: _Field("lastObservedTime", _MICRO)}
-_META: Final = {1: _Field("metadata", _message(_METADATA))}
 
-_KINDS: Final[Mapping[tuple[str, str], Message]] = {
-    ("v1", "Namespace"): {
-        **_META,
-        2: _Field("spec", _message({1: _Field("finalizers", _text, repeated=True)})),
-        3: _Field("status", _message(_fields("1:phase"))),
-    },
-    ("v1", "ConfigMap"): {
-        **_META,
-        2: _Field("data", _text, mapped=True),
-        3: _Field("binaryData", _bytes, mapped=True),
-        4: _Field("immutable", _flag, keep=True),
-    },
-    ("v1", "Secret"): {
-        **_META,
-        2: _Field("data", _bytes, mapped=True),
-        3: _Field("type", _text),
-        4: _Field("stringData", _text, mapped=True),
-        5: _Field("immutable", _flag, keep=True),
-    },
-    ("v1", "ServiceAccount"): {
-        **_META,
-        2: _Field("secrets", _message(_REFERENCE), repeated=True),
-        3: _Field("imagePullSecrets", _message(_fields("1:name")), repeated=True),
-        4: _Field("automountServiceAccountToken", _flag, keep=True),
-    },
-    ("v1", "Event"): {
-        **_META,
-        **_fields("3:reason 4:message 9:type 12:action 14:reportingComponent 15:reportingInstance"),
-        **_fields("2:involvedObject 13:related", _message(_REFERENCE)),
-        5: _Field("source", _message(_SOURCE)),
-        **_fields("6:firstTimestamp 7:lastTimestamp", _TIME),
-        8: _Field("count", _integer),
-        10: _Field("eventTime", _MICRO),
-        11: _Field("series", _message(_SERIES)),
-    },
-    ("events.k8s.io/v1", "Event"): {
-        **_META,
-        2: _Field("eventTime", _MICRO),
-        3: _Field("series", _message(_SERIES)),
-        **_fields("4:reportingController 5:reportingInstance 6:action 7:reason 10:note 11:type"),
-        **_fields("8:regarding 9:related", _message(_REFERENCE)),
-        12: _Field("deprecatedSource", _message(_SOURCE)),
-        **_fields("13:deprecatedFirstTimestamp 14:deprecatedLastTimestamp", _TIME),
-        15: _Field("deprecatedCount", _integer),
-    },
-    ("coordination.k8s.io/v1", "Lease"): {
-        **_META,
-        2: _Field(
-            "spec",
-            _message({
-                **_fields("1:holderIdentity 6:strategy 7:preferredHolder", keep=True),
-                **_fields("2:leaseDurationSeconds 5:leaseTransitions", _integer, keep=True),
-                **_fields("3:acquireTime 4:renewTime", _MICRO),
-            }),
-        ),
-    },
-    ("v1", "DeleteOptions"): {
-        1: _Field("gracePeriodSeconds", _integer, keep=True),
-        2: _Field("preconditions", _message(_fields("1:uid 2:resourceVersion", keep=True))),
-        3: _Field("orphanDependents", _flag, keep=True),
-        4: _Field("propagationPolicy", _text, keep=True),
-        5: _Field("dryRun", _text, repeated=True),
-    },
-}  # fmt: skip
+
+@cache
+def _messages() -> dict[str, list[str]]:
+    """The words of each message, from the table that only bodies in protobuf need."""
+    from .protobuf_fields import MESSAGES  # noqa: PLC0415 - not needed by clients that write JSON
+
+    found: dict[str, list[str]] = {}
+    words: list[str] = []
+    for word in MESSAGES.split():
+        if ":" in word:
+            words.append(word)
+        else:
+            words = found[word] = []
+    return found
+
+
+@cache
+def _fields(name: str) -> Message:
+    """The fields of a message by number."""
+    fields = {}
+    for word in _messages()[name]:
+        number, shown, type_ = word.split(":")
+        mark, type_ = (type_[0], type_[1:]) if type_[0] in "*!+%" else ("", type_)
+        fields[int(number)] = _Field(
+            shown, _READERS.get(type_) or _message(type_), mark, _ZERO.get(type_) if mark == "!" else None
+        )
+    return fields
 
 
 def decode_protobuf(body: bytes) -> dict[str, Any]:
@@ -208,27 +174,28 @@ def decode_protobuf(body: bytes) -> dict[str, Any]:
     envelope = _numbers(body[len(_MAGIC) :])
     type_ = _numbers(envelope.get(1, b""))
     version, kind = _text(type_.get(1, b"")), _text(type_.get(2, b""))
-    known = ("v1", kind) if kind == "DeleteOptions" else (version, kind)
-    fields = _KINDS.get(known)
-    if fields is None:
+    name = _KINDS.get(("v1", kind) if kind == "DeleteOptions" else (version, kind))
+    if name is None:
         raise ProtobufError(f"the embedded API server does not read {version}, Kind={kind} as protobuf")
-    return {"apiVersion": version, "kind": kind, **_read(envelope.get(2, b""), fields)}
+    return {"apiVersion": version, "kind": kind, **_read(envelope.get(2, b""), _fields(name))}
 
 
 def _read(raw: Any, fields: Message) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {field.name: field.zero for field in fields.values() if field.zero is not None}
     for number, value in _wire(raw):
         field = fields.get(number)
         if field is None:
             continue
-        if field.mapped:
+        if field.mark == "%":
             pair = _numbers(value)
             found.setdefault(field.name, {})[_text(pair.get(1, b""))] = field.read(pair.get(2, b""))
-        elif field.repeated:
+        elif field.mark == "+":
             found.setdefault(field.name, []).append(field.read(value))
+        elif not field.name:
+            found |= field.read(value)
         else:
             read = field.read(value)
-            if field.keep or read:
+            if field.mark or read:
                 found[field.name] = read
     return found
 

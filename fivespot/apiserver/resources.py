@@ -12,7 +12,6 @@ from .cluster import Cluster, Object
 from .decode import convert_object, read_object
 from .delete import Deleter
 from .json_codec import encode_json, json_equal
-from .jsonpath import find, put
 from .kinds import Served, ServedKind
 from .managed_fields import Owner, with_metadata
 from .messages import ApiRequest, ApiResponse, json_response, text_response
@@ -36,6 +35,7 @@ from .status import (
     nothing_served,
     version_required,
 )
+from .subresources import Subresources
 from .watch import watch_objects
 from .write import Writer
 
@@ -52,6 +52,7 @@ class Resources:
         self._cluster = cluster
         self._writer = Writer(cluster)
         self._deleter = Deleter(cluster)
+        self._subresources = Subresources(cluster, self._writer, self._deleter)
 
     async def answer(self, request: ApiRequest) -> ApiResponse:
         """Answer a resource request.
@@ -121,8 +122,10 @@ class Resources:
                 raise method_not_allowed()
             return self._finalize(request, kind, served, target)
         if name == "scale" and served.scale:
-            return self._scale(request, kind, served, target)
-        if name != "status" or not served.status:
+            return self._subresources.scale(request, kind, served, target)
+        if name in kind.strategy.actions:
+            return self._subresources.act(request, kind, served, target)
+        if name not in kind.strategy.parts and (name != "status" or not served.status):
             raise nothing_served()
         match request.method:
             case "GET":
@@ -339,36 +342,6 @@ class Resources:
             body = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
         return json_response(code, encode_json(body), headers)
 
-    # -- scale ---------------------------------------------------------------------------------------------------
-
-    def _scale(self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget) -> ApiResponse:
-        assert served.scale is not None
-        if request.method == "GET":
-            entry = self._cluster.get(kind, target.namespace, target.name)
-            return _scale_answer(self._cluster.decode(entry, kind, served), served)
-        if request.method not in {"PUT", "PATCH"}:
-            raise method_not_allowed()
-        patching = request.method == "PATCH"
-        options = write_options(request, "PatchOptions" if patching else "UpdateOptions")
-
-        def change(old: Object) -> Object:
-            current = _scale_of(old, served)
-            if patching:
-                media = patch_kind(request.header("content-type"), custom=True)
-                wanted = apply_patch(current, request.body, media, with_metadata(served.node)).value
-            else:
-                wanted = decode_options(request.body, request.header("content-type"))
-            replicas = _replicas(wanted)
-            version = wanted.get("metadata", {}).get("resourceVersion")
-            put(old, served.scale["specReplicasPath"], replicas)  # type: ignore[index]
-            if version:
-                old["metadata"]["resourceVersion"] = version
-            return old
-
-        owner = self._owner(kind, served, options, "scale")
-        body = self._writer.change(kind, served, target.namespace, target.name, change, options, owner)
-        return _scale_answer(body, served)
-
     # -- deletes -------------------------------------------------------------------------------------------------
 
     def _delete(self, request: ApiRequest, kind: ServedKind, served: Served, target: RequestTarget) -> ApiResponse:
@@ -434,34 +407,3 @@ def _check_patched_type(new: Object, kind: ServedKind, served: Served, name: str
 def _object_type(version: str, kind: str) -> str:
     group, _, short = version.rpartition("/")
     return f"invalid object type: {group}/{short}, Kind={kind}"
-
-
-def _scale_of(body: Object, served: Served) -> Object:
-    assert served.scale is not None
-    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    metadata = {name: body["metadata"][name] for name in kept if name in body["metadata"]}
-    status: Object = {"replicas": find(body, served.scale["statusReplicasPath"]) or 0}
-    if served.scale.get("labelSelectorPath"):
-        status["selector"] = find(body, served.scale["labelSelectorPath"]) or ""
-    return {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": metadata,
-        "spec": {"replicas": find(body, served.scale["specReplicasPath"]) or 0},
-        "status": status,
-    }
-
-
-def _scale_answer(body: Object, served: Served) -> ApiResponse:
-    return json_response(200, encode_json(_scale_of(body, served)))
-
-
-def _replicas(wanted: Any) -> int:
-    spec = wanted.get("spec") if isinstance(wanted, dict) else None
-    replicas = spec.get("replicas", 0) if isinstance(spec, dict) else 0
-    if not isinstance(replicas, int) or isinstance(replicas, bool):
-        raise bad_request('Scale in version "v1" cannot be handled as a Scale: spec.replicas is not an integer')
-    if replicas < 0:
-        words = f"Invalid value: {replicas}: must be greater than or equal to 0"
-        raise invalid("autoscaling", "Scale", "", [FieldCause("spec.replicas", "FieldValueInvalid", words)])
-    return replicas

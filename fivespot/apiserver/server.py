@@ -7,7 +7,7 @@ import hmac
 import logging
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -17,6 +17,7 @@ from .clock import IdGenerator, ServerClock, WallClock
 from .cluster import Cluster
 from .crds import DefinitionStrategy
 from .discovery import DiscoveryDocuments
+from .json_codec import decode_json, encode_json
 from .lifecycle import Lifecycle
 from .managed_fields import Owner
 from .messages import ApiRequest, ApiResponse, json_response, text_response
@@ -33,6 +34,13 @@ __all__ = ["VERSION", "ApiServer", "Handler", "Middleware"]
 VERSION: Final = "v1.37.2"
 """The release of Kubernetes whose behaviour this server has."""
 _NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+_OWN_SERVICE: Final[dict[str, Any]] = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
+    "spec": {"clusterIP": "10.0.0.1", "ports": [{"name": "https", "port": 443, "targetPort": 6443}]},
+}
+"""The Service by which pods reach the API server, which every cluster has."""
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _ONE_CHECK: Final = tuple(f"{each}/" for each in _HEALTH)
 
@@ -105,6 +113,11 @@ class ApiServer:
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             if self.cluster.find(kind, "", name) is None:
                 writer.create(kind, kind.versions["v1"], "", body, options, owner)
+        services = self.cluster.registry.find("", "services")
+        assert services is not None
+        if self.cluster.find(services, "default", _OWN_SERVICE["metadata"]["name"]) is None:
+            body = decode_json(encode_json(_OWN_SERVICE))
+            writer.create(services, services.versions["v1"], "default", body, options, owner)
 
     def compact(self, version: int | None = None) -> None:
         """Compact the history up to a version (by default all of it), as etcd does.
