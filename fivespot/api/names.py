@@ -141,6 +141,7 @@ class Reason(StrEnum):
     ADMISSION_POLICY_MISSING = "AdmissionPolicyMissing"
     STOPPED = "Stopped"
     RESUMED = "Resumed"
+    SWITCHED = "Switched"
     CLUSTER_NOT_FOUND = "ClusterNotFound"
     CLUSTER_DELETING = "ClusterDeleting"
     NODE_TAINTS_UNSUPPORTED = "NodeTaintsUnsupported"

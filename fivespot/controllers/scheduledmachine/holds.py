@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
 from fivespot.api import Reason, names
 from fivespot.contract import clean
 from fivespot.runtime import Object
+from fivespot.runtime.objects import field_writer
 from fivespot.runtime.telemetry import EventNote
 
 __all__ = ["CreationHold", "Holds"]
@@ -68,7 +69,8 @@ class Holds:
         if stopped == self.stopped:
             return None
         before, self.stopped = self.stopped, stopped
-        self.set_by = _writer(lease.decode(), names.ANNOTATION_STOP) if stopped else ""
+        writer = field_writer(lease.decode(), "metadata", "annotations", names.ANNOTATION_STOP) if stopped else None
+        self.set_by = str(writer or "")
         self._changed()
         if not stopped:
             _log.warning("the stop has ended", was=before)
@@ -111,17 +113,3 @@ class Holds:
     def _changed(self) -> None:
         for changed in self._subscribers:
             changed()
-
-
-def _writer(body: Mapping[str, Any], annotation: str) -> str:
-    """The field manager that set an annotation, and when: the API server records no users (Server-Side Apply)."""
-    metadata = body.get("metadata")
-    managed = metadata.get("managedFields") if isinstance(metadata, Mapping) else None
-    for entry in managed if isinstance(managed, list) else ():
-        fields: Any = entry.get("fieldsV1") if isinstance(entry, Mapping) else None
-        for part in ("f:metadata", "f:annotations", f"f:{annotation}"):
-            fields = fields.get(part) if isinstance(fields, Mapping) else None
-        if fields is not None:
-            manager, time = (clean(str(entry.get(field, "")), _TEXT) for field in ("manager", "time"))
-            return f"set by {manager} at {time}"
-    return ""

@@ -11,7 +11,7 @@ import structlog
 from fivespot.api import names
 from fivespot.runtime import ApiError, Client, ForbiddenError, Key, NotFoundError, Resource, TransportError
 from fivespot.runtime.clock import Clock
-from fivespot.runtime.errors import ProtocolError
+from fivespot.runtime.errors import NotServedError, ProtocolError
 
 from .holds import Holds
 
@@ -91,6 +91,8 @@ class PolicyCheck:
             policy, binding = await self._find(POLICIES, name), await self._find(BINDINGS, name)
         except ForbiddenError:
             return f"whether ValidatingAdmissionPolicy {name} is bound cannot be read: grant get on it and its binding"
+        except NotServedError:
+            return f"ValidatingAdmissionPolicy {name} does not exist: the API server does not serve that kind"
         except (ApiError, TransportError, ProtocolError, TimeoutError) as error:
             # A server that is away for a moment does not unbind a policy that was seen.
             known = self._holds.unbound.get(name)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
 from fivespot.api import Reason
 from fivespot.runtime import Key, ManagerContext, NotFoundError, Object, ObjectRef, Result, merge_diff
+from fivespot.runtime.objects import field_writer
 from fivespot.runtime.telemetry import EventNote
 
 from .metrics import MachineMetrics
-from .plan import Plan
+from .plan import Plan, Want
 from .snapshot import Snapshot
 from .sources import CONTROLLER, SCHEDULED_MACHINES
 from .status import (
@@ -29,6 +31,7 @@ __all__ = ["MachineStatusWriter"]
 
 
 _EVENT_LIMIT = 1024
+_SWITCHES: Final = ((Want.KILLED, "killSwitch", "on", "off"), (Want.DISABLED, "enabled", "false", "true"))
 
 _log = structlog.get_logger("fivespot.scheduledmachine")
 
@@ -103,7 +106,7 @@ class MachineStatusWriter:
             await self._send(obj.key, obj, change, dry_run=True)
             return obj
         written = await self._send(obj.key, obj, change)
-        self._after_write(obj.key, s, plan)
+        self._after_write(obj.key, s, plan, written)
         self._record(s, [event for event in status_events(s, plan, new) if not event.once])
         return written
 
@@ -122,16 +125,17 @@ class MachineStatusWriter:
     async def _patch(self, key: Key, obj: Object, s: Snapshot, plan: Plan, change: dict[str, Any]) -> bool:
         """Write the status; False if the object is gone."""
         try:
-            await self._send(key, obj, change)
+            written = await self._send(key, obj, change)
         except NotFoundError:
             return False
-        self._after_write(key, s, plan)
+        self._after_write(key, s, plan, written)
         return True
 
     async def _send(self, key: Key, obj: Object, change: dict[str, Any], *, dry_run: bool = False) -> Object:
         return await self._client.patch_status(SCHEDULED_MACHINES, obj.head, change, dry_run=dry_run)
 
-    def _after_write(self, key: Key, s: Snapshot, plan: Plan) -> None:
+    def _after_write(self, key: Key, s: Snapshot, plan: Plan, written: Object) -> None:
+        self._record(s, list(_switches(s, plan, written)))
         self._metrics.status_written(s, plan)
         self._written[key] = self._clock.monotonic()
         if plan.phase.value != s.stored.phase:
@@ -189,3 +193,19 @@ class MachineStatusWriter:
         self._plans.note(CONTROLLER, key, shown | {"message": plan.message or plan.why_waiting})
         if steps and self._settings.dry_run:
             _log.info("would act", steps=steps, phase=plan.phase.value, reason=plan.reason, why=plan.message)
+
+
+def _switches(s: Snapshot, plan: Plan, written: Object) -> Iterator[EventNote]:
+    """B8.4: yield an event for each switch that began or ceased to decide, with who set it.
+
+    :param written: the server's answer to the status write; caches do not keep who wrote a field.
+    """
+    before = s.stored.scheduled_reason
+    if plan.want.value == before:
+        return
+    for want, field, on, off in _SWITCHES:
+        if want is plan.want or want.value == before:
+            writer = field_writer(written.decode(), "spec", field)
+            if writer is not None:
+                message = f"spec.{field} is {on if want is plan.want else off}, {writer}"
+                yield EventNote(reason=Reason.SWITCHED, message=message, warning=False)

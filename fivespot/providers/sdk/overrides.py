@@ -24,6 +24,7 @@ from .verdict import EventNote, Verdict
 
 __all__ = [
     "OVERRIDDEN",
+    "OVERRIDE_STARTED",
     "Override",
     "OverrideOutcome",
     "OverrideRecord",
@@ -35,6 +36,9 @@ __all__ = [
 
 OVERRIDDEN: Final = "Overridden"
 """Reason of condition Ready while an override decides."""
+
+OVERRIDE_STARTED: Final = "OverrideStarted"
+"""Reason of the event about an override that begins. The second word of its token is the override's name."""
 
 _SPARE_STEPS: Final = 64
 """Spare steps, for a rule whose ``until`` is sooner than its next change."""
@@ -245,7 +249,7 @@ def _notes(entry: OverrideRecord, before: OverrideRecord | None) -> Iterable[Eve
         return
     if before is None or before.state is OverrideState.PENDING:
         text = f"override {name} holds from {_text(entry.start)}: {says} {_end(entry)}"
-        yield EventNote(reason="OverrideStarted", message=text, warning=False, once=f"started {mark}")
+        yield EventNote(reason=OVERRIDE_STARTED, message=text, warning=False, once=f"started {mark}")
     if entry.open_ended and entry.until == "nextTransition" and (before is None or not before.open_ended):
         text = f"override {name} waits for a transition that never comes: the schedule does not change; it holds until "
         yield EventNote(reason="OverrideOpenEnded", message=f"{text}it is removed", warning=True, once=f"open {mark}")

@@ -45,7 +45,7 @@ from .status import (
     stored_overridden,
     stored_since,
 )
-from .status_writer import StatusWriter
+from .status_writer import StatusWriter, with_setter, with_switch
 from .verdict import EventNote, Verdict
 from .work_budget import WorkBudget
 from .write_trouble import Contest, UnwrittenStatus, summary
@@ -271,6 +271,7 @@ class ProviderReconciler(Generic[Spec]):
         )
         before = stored_active(status)
         written = await self._write(key, obj, status, wanted)
+        answer = self._writer.take_answer(obj)
         if written is Written.OUTDATED:
             return written
         self._active.child(key.namespace, key.name).set(float(verdict.active))
@@ -278,12 +279,14 @@ class ProviderReconciler(Generic[Spec]):
             return written
         if before is not None and before is not verdict.active:
             self._transitions.child(key.namespace, key.name).inc()
-            self._writer.record(obj, EventNote(reason=verdict.reason, message=verdict.message, warning=False))
+            edited = answer if status.get("observedGeneration") != generation else None
+            message = with_switch(verdict.message, edited, now)
+            self._writer.record(obj, EventNote(reason=verdict.reason, message=message, warning=False))
             _log.info(
                 "the verdict changed", kind=self._provider.kind, object=str(key), active=verdict.active,
                 reason=verdict.reason, message=verdict.message,
             )  # fmt: skip
-        for note in (*verdict.notes, *outcome.notes):
+        for note in (*verdict.notes, *(with_setter(note, answer) for note in outcome.notes)):
             self._writer.record(obj, note)
         return written
 

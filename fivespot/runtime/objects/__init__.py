@@ -3,6 +3,7 @@
 from .callables import same_function
 from .conditions import Condition, ConditionStatus, find_condition, set_conditions
 from .kinds import KindAbsent, KindState, KindUnknown
+from .managed_fields import FieldWriter, field_writer
 from .object import (
     Change,
     ChangeType,
@@ -55,6 +56,7 @@ __all__ = [
     "ConditionStatus",
     "DoesNotExist",
     "Exists",
+    "FieldWriter",
     "GroupKind",
     "Head",
     "In",
@@ -79,6 +81,7 @@ __all__ = [
     "decode_meta",
     "elements",
     "encode_exact",
+    "field_writer",
     "finalizer_patch",
     "find_condition",
     "group_of",

@@ -40,7 +40,14 @@ def test_each_change_of_phase_is_an_event_of_the_controller(scenario: Scenario) 
     scenario.wait_phase("Inactive", "ScheduleInactive")
     scenario.edit(killSwitch=True)
     scenario.wait_phase("Terminated")
-    reasons = ["ScheduleInactive", "MachineCreated", "NodeDraining", "ScheduleInactive", "KillSwitchActivated"]
+    reasons = [
+        "ScheduleInactive",
+        "MachineCreated",
+        "NodeDraining",
+        "ScheduleInactive",
+        "Switched",
+        "KillSwitchActivated",
+    ]
     # The second time that the machine goes to rest is counted on the first event.
     eventually(lambda: len(heard(scenario)) >= len(reasons) - 1, what="the events are written")
     assert heard(scenario) == [("Normal", reason) for index, reason in enumerate(reasons) if index != 3]
