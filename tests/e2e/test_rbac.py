@@ -26,11 +26,11 @@ SCHEDULES: dict[str, dict[str, Any]] = {
 """A valid spec for each kind of schedule that is shipped, so that its status is written."""
 
 EXEMPT = {
-    # Checked by an admission plugin that is off here, and never asked for.
+    # Checked by an admission plugin that is off here, and never asked for: tests/server/test_rights.py turns it on.
     ("5spot.finos.org", "scheduledmachines/finalizers"),
 }
 EXEMPT_GROUPS = {"k0smotron.io"}
-"""Nothing of it is installed."""
+"""Nothing of it is installed; tests/server/test_rights.py has a kind of it."""
 
 
 class Right(NamedTuple):

@@ -114,11 +114,10 @@ def test_everything_applies_strictly_and_again_without_a_change(installed: Contr
 
 
 @pytest.mark.server
-def test_the_policy_type_checks_against_the_definition(installed: ControlPlane) -> None:
+@pytest.mark.parametrize("name", ["scheduledmachine-validation", "scheduledmachine-controller"])
+def test_the_policies_type_check_against_the_definitions(installed: ControlPlane, name: str) -> None:
     def checked() -> Json:
-        policy = installed.api.get(
-            "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "scheduledmachine-validation"
-        )
+        policy = installed.api.get("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", name)
         status: Json = policy.get("status", {})
         return status if status.get("observedGeneration") == policy["metadata"]["generation"] else {}
 

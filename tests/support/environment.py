@@ -31,7 +31,7 @@ Json = dict[str, Any]
 POLL = 0.25
 """Seconds between two looks: many tests wait here at once, on few cores."""
 
-_AS_SHIPPED = ("--enable-leader-election",)
+_AS_SHIPPED = ("--enable-leader-election", "--require-admission-policy")
 _SIMULATED = ("--core", "--drain-interval", "5")
 
 _FIRST_WITH_V1BETA2 = (1, 11)

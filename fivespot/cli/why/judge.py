@@ -124,11 +124,12 @@ class _Judge:
         error = found.unanswered.error if found.unanswered is not None else None
         if error is not None and not isinstance(error, ForbiddenError):
             raise error
-        plan, remembered = self._as_remembered(found.snapshot, found.plan)
+        snapshot, plan = _as_held(found.snapshot, found.plan)
+        plan, remembered = self._as_remembered(snapshot, plan)
         return Evaluated(
-            snapshot=found.snapshot,
+            snapshot=snapshot,
             plan=plan,
-            status=build_status(found.snapshot, plan),
+            status=build_status(snapshot, plan),
             body=self._body,
             provider=self._provider(spec),
             plurals={gk: state.crd_name for gk, state in self._inputs.kinds.known.items()},
@@ -153,11 +154,8 @@ class _Judge:
         return replace(snapshot, fresh=unseen and not snapshot.paused)
 
     def _as_remembered(self, s: Snapshot, plan: Plan) -> tuple[Plan, bool]:
-        """Add the controller's memory: a refused write that is not retried at once, and what administrators hold
-        back. The controller runs in another process, but status shows both."""
-        stopped = find_condition(s.stored.raw.get("conditions"), ConditionType.PAUSED)
-        if stopped is not None and stopped.get("reason") == Reason.STOPPED:
-            return decide(replace(s, stopped=str(stopped.get("message", "")))), True
+        """Add the controller's memory: a refused write that is not retried at once, and the administrator's
+        brake. The controller runs in another process, but status shows both."""
         problem = _reported_problem(s.stored)
         if not plan.steps or problem is None:
             return plan, False
@@ -166,8 +164,6 @@ class _Judge:
         if reason == Reason.DELETION_RATE_LIMITED and deletes and plan.want in (Want.INACTIVE, Want.DISABLED):
             turn = read_instant(s.stored.raw.get("nextCleanup")) or s.now
             return decide(replace(s, deletion_wait=max(1.0, (turn - s.now).total_seconds()))), True
-        if reason in _HELD and any(isinstance(step, CreateChildren) for step in plan.steps):
-            return decide(replace(s, creation_hold=CreationHold(reason, message))), True
         current = s.stored.raw.get("observedGeneration") == s.head.generation
         # Observed problems are found again; refusals by the server are taken from status.
         by_server = reason == Reason.NODE_TAINTS_UNSUPPORTED or REQUEST.match(message) is not None
@@ -182,6 +178,19 @@ class _Judge:
         kind = self._inputs.schedules(GroupKind(names.PROVIDER_GROUP, spec.schedule.kind))
         key = Key(self._obj.head.namespace, spec.schedule.name)
         return kind.informer.found.get(key) if kind is not None else None
+
+
+def _as_held(s: Snapshot, plan: Plan) -> tuple[Snapshot, Plan]:
+    """Add what administrators hold back, as the controller reported it."""
+    stopped = find_condition(s.stored.raw.get("conditions"), ConditionType.PAUSED)
+    if stopped is not None and stopped.get("reason") == Reason.STOPPED:
+        s = replace(s, stopped=str(stopped.get("message", "")))
+        return s, decide(s)
+    problem = _reported_problem(s.stored)
+    if problem is not None and problem[0] in _HELD and any(isinstance(step, CreateChildren) for step in plan.steps):
+        s = replace(s, creation_hold=CreationHold(problem[0], problem[1]))
+        return s, decide(s)
+    return s, plan
 
 
 _QUESTIONS: Final = {

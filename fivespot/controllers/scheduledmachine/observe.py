@@ -257,7 +257,27 @@ def _template(inputs: Inputs, template: TemplateKind) -> TemplateState:
             f"({' or '.join(CONTRACT_LABELS)}): Cluster API cannot handle a Machine that refers to it"
         )
         return TemplateState(Known.NO, why)
-    return TemplateState(Known.YES)
+    return _told_apart(inputs, state)
+
+
+def _told_apart(inputs: Inputs, state: KindState) -> TemplateState:
+    """The admission policy guesses the resource of a kind. Where that is another kind's, the right to create the other
+    kind would pass for this one.
+    """
+    guess = f"{state.kind.lower()}s"
+    if state.plural == guess:
+        return TemplateState(Known.YES)
+    kinds = inputs.in_group(state.group)
+    if isinstance(kinds, KindUnknown):
+        return TemplateState(Known.UNKNOWN, f"the kinds of {state.group} cannot be read: {kinds.why}")
+    other = next((found for found in kinds if found.plural == guess and found.kind != state.kind), None)
+    if other is None:
+        return TemplateState(Known.YES)
+    why = (
+        f"CustomResourceDefinition {state.crd_name}: the admission policy takes kind {state.kind} for {guess}, which "
+        f"are of kind {other.kind}; use that kind, or have one of the two renamed"
+    )
+    return TemplateState(Known.NO, why)
 
 
 def _referred(stored: StoredStatus, machine: MachineView | None) -> set[GroupKind]:

@@ -23,7 +23,7 @@ from fivespot.controllers.scheduledmachine.protocols import NamedKind
 from fivespot.controllers.scheduledmachine.snapshot import Slot, World
 from fivespot.controllers.scheduledmachine.spec import TemplateKind
 from fivespot.controllers.scheduledmachine.stored_status import StoredStatus
-from fivespot.runtime import ForbiddenError, KindAbsent, KindUnknown, Resource
+from fivespot.runtime import ForbiddenError, GroupKind, KindAbsent, KindUnknown, Resource
 from fivespot.runtime.objects import KindState
 from unit.controllers.build import (
     BOOTSTRAP,
@@ -313,6 +313,21 @@ def test_a_machine_is_created_only_from_kinds_that_cluster_api_can_handle(
     found = world(inputs).templates
     assert found.usable is usable
     assert words in found.why
+
+
+@pytest.mark.contract("B2.4")
+def test_a_kind_that_the_admission_policy_takes_for_another_is_refused() -> None:
+    """The right to create the one would be enough to have the other created."""
+    irregular = of(INFRASTRUCTURE, plural="twins", crd_name=f"twins.{INFRASTRUCTURE.group}")
+    inputs = Cached()
+    inputs.kinds[INFRASTRUCTURE.group_kind] = irregular
+    assert world(inputs).templates.usable is Known.YES, "an irregular plural alone is no problem"
+    other = kind(INFRASTRUCTURE.group, "Standinmachine")
+    assert other.plural == of(INFRASTRUCTURE).plural
+    inputs.kinds[GroupKind(other.group, other.kind)] = other
+    found = world(inputs).templates
+    assert found.usable is Known.NO
+    assert "takes kind StandInMachine for standinmachines, which are of kind Standinmachine" in found.why
 
 
 def test_templates_that_are_served_have_a_resource_at_their_version() -> None:

@@ -216,6 +216,33 @@ def test_the_brake_of_the_administrator_is_told(server: Server) -> None:
     assert explained(server).due[-1] == f"delete Machine {NAME}"
 
 
+def paused(message: str) -> Json:
+    status = told("Stopped", message, stalled=False)
+    stop = {"type": "Paused", "status": "True", "reason": "Stopped", "message": message}
+    return {**status, "phase": "Pending", "conditions": [*status["conditions"], stop]}
+
+
+def test_a_stop_of_everything_is_told_with_the_command_that_ends_it(server: Server) -> None:
+    words = "stopped by annotation 5spot.finos.org/stop on Lease 5spot-system/5spot-leader: fire"
+    own(server, status=paused(words))
+    found = explained(server)
+    assert (found.phase, found.reason, found.message, found.due) == ("Pending", "Stopped", words, ())
+    command = "kubectl -n 5spot-system annotate lease 5spot-leader 5spot.finos.org/stop-"
+    assert command in [remedy.command for remedy in found.remedies]
+    own(server, status={**paused(words), "conditions": []})
+    assert explained(server).due, "the stop has ended"
+
+
+@pytest.mark.parametrize("reason", ["ActivationRateLimited", "NamespaceLimitReached", "AdmissionPolicyMissing"])
+def test_what_an_administrator_holds_back_is_told(server: Server, reason: str) -> None:
+    own(server, status={**told(reason, "later", stalled=False), "phase": "Pending"})
+    found = explained(server)
+    assert (found.phase, found.reason, found.message, found.due) == ("Pending", reason, "later", ())
+    assert "created as soon as the administrator's limits allow it" in [each.what for each in found.next]
+    own(server, status={**told("x"), "conditions": []})
+    assert explained(server).due
+
+
 # Kinds ---------------------------------------------------------------------------------------------------------------
 
 
