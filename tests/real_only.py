@@ -17,6 +17,26 @@ def _of(file: str, reason: str, *tests: str) -> dict[str, str]:
 
 REAL_ONLY: dict[str, str] = {
     **_of("test_policy.py", "admission policies"),
+    **_of("test_controller_policy.py", "admission policies"),
+    **_of(
+        "test_administrator_holds.py",
+        "admission policies, and the log of the manager's process",
+        "test_nothing_is_created_until_the_policy_is_bound",
+        "test_a_binding_that_is_deleted_shows_and_holds_back_the_next_creation",
+        "test_an_annotation_on_the_lease_stops_everything_but_the_kill_switch",
+    ),
+    **_of(
+        "test_secure_metrics.py",
+        "reviews of tokens and rights",
+        "test_metrics_are_for_accounts_that_may_get_them",
+    ),
+    **_of(
+        "test_rights.py",
+        "RBAC, and options of kube-apiserver",
+        "test_the_roles_without_wildcards_are_enough",
+        "test_a_server_that_does_not_stream_lists_is_asked_for_lists",
+        "test_the_right_on_finalizers_is_needed_where_owner_references_are_enforced",
+    ),
     **_of(
         "contract/test_hostile_provider.py",
         f"{REAL_TIME}eight threads write as fast as one client may",
@@ -75,7 +95,7 @@ REAL_ONLY: dict[str, str] = {
         "RBAC and admission policies: all of the manifests",
         "test_a_labelled_role_adds_kinds_of_another_group",
         "test_everything_applies_strictly_and_again_without_a_change",
-        "test_the_policy_type_checks_against_the_definition",
+        "test_the_policies_type_check_against_the_definitions",
         "test_the_service_account_may_do_its_work_and_no_more",
     ),
     **_of(
