@@ -182,11 +182,20 @@ class _Loader(yaml.SafeLoader):
             raise yaml.YAMLError("aliases are not supported")
         return super().compose_node(parent, index)
 
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        made: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        if any(isinstance(key, bool) for key in made):
+            return {str(key).lower() if isinstance(key, bool) else key: value for key, value in made.items()}
+        return made
+
 
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+# Booleans of YAML 1.1 that Go's decoder knows and PyYAML does not.
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]$"), list("yYnN"))
+_Loader.bool_values = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
 
 
 def _from_yaml(body: bytes) -> Document:

@@ -17,7 +17,8 @@ Object = dict[str, Any]
 _NAME_WORDS: Final = (
     "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a "
     "client to request the generation of an appropriate name automatically. Name is primarily intended for creation "
-    "idempotence and configuration definition. Cannot be updated."
+    "idempotence and configuration definition. Cannot be updated. More info: "
+    "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
 )
 
 

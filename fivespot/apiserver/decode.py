@@ -18,7 +18,7 @@ from .metadata import decode_metadata
 from .schema import ABSENT, Node, apply_defaults, drop_nulls, prune, validate
 from .schema.formats import FORMATS
 from .schema.validation import json_type
-from .status import StatusError, bad_request
+from .status import FieldCause, StatusError, bad_request, invalid, version_required
 
 __all__ = ["Decoded", "convert_object", "read_object"]
 
@@ -41,7 +41,8 @@ def read_object(request: ApiRequest, kind: ServedKind, served: Served, validatio
     :raises StatusError: 400, 413, 415.
     """
     document = decode(request.body, request.header("content-type"), kind.kind, find_duplicates=validation != "Ignore")
-    return convert_object(document.value, kind, served, validation, document)
+    update = request.method == "PUT"
+    return convert_object(document.value, kind, served, validation, document, update=update)
 
 
 def convert_object(
@@ -53,16 +54,18 @@ def convert_object(
     before: Mapping[str, Any] = _NOTHING,
     *,
     applied: bool = False,
+    update: bool = False,
 ) -> Decoded:
     """Convert a decoded body to an object of its kind.
 
     :param document: the decoded text, with the duplicate fields in it.
     :param before: an object that was converted already; members that are the same Python object in both
         are not checked again.
+    :param update: the body of a replace, whose resourceVersion is checked before its kind.
     :param applied: the result of a server-side apply, in which a null is an error and not a missing member.
     :raises StatusError: 400.
     """
-    _check_type(body, kind, served)
+    _check_type(body, kind, served, update=update)
     unknown: list[str] = []
     metadata = decode_metadata(body, kind.kind, served.name, unknown, before.get("metadata", _NOTHING))
     rest = {name: value for name, value in body.items() if name not in {"apiVersion", "kind", "metadata"}}
@@ -94,7 +97,7 @@ def _unhandled(kind: ServedKind, served: Served, why: str, given: str = "") -> s
     return f'{given or kind.kind} in version "{served.name}" cannot be handled as a {kind.kind}: {why}'
 
 
-def _check_type(body: Any, kind: ServedKind, served: Served) -> None:
+def _check_type(body: Any, kind: ServedKind, served: Served, *, update: bool = False) -> None:
     given, version = body.get("kind"), body.get("apiVersion")
     expected = kind.api_version(served.name)
     if given is None and version is None and not kind.custom:
@@ -118,7 +121,13 @@ def _check_type(body: Any, kind: ServedKind, served: Served) -> None:
         )
     if given != kind.kind:
         if kind.custom:
-            raise bad_request(f"the kind in the data ({given}) does not match the expected kind ({kind.kind})")
+            metadata = body.get("metadata")
+            metadata = metadata if isinstance(metadata, dict) else {}
+            name = metadata.get("name")
+            if update and not metadata.get("resourceVersion"):
+                raise version_required(kind.group, kind.plural, name if isinstance(name, str) else "")
+            cause = FieldCause("kind", "FieldValueInvalid", f'Invalid value: "{given}": must be {kind.kind}')
+            raise invalid(kind.group, given, name if isinstance(name, str) else "", [cause])
         short = served.name
         why = f"converting ({short}.{given}) to (core.{kind.kind}): unknown conversion"
         raise bad_request(_unhandled(kind, served, why, given))

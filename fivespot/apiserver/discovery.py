@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from typing import Any, Final
 
 import msgspec
@@ -9,6 +11,7 @@ import msgspec
 from .kinds import Registry, Served, ServedKind, version_priority
 from .messages import ApiResponse, json_response, text_response
 from .negotiation import aggregated_discovery
+from .status import nothing_served
 
 __all__ = ["DiscoveryDocuments"]
 
@@ -55,6 +58,8 @@ class DiscoveryDocuments:
 
     def _version(self, group: str, version: str) -> ApiResponse:
         if not self._registry.serves(group, version):
+            if not group:
+                raise nothing_served()
             return text_response(404, "404 page not found\n")
         resources: list[dict[str, Any]] = []
         for kind in self._registry.kinds(group):
@@ -119,6 +124,9 @@ def _plain(kind: ServedKind, served: Served) -> list[dict[str, Any]]:
         entry["shortNames"] = list(kind.short_names)
     if kind.categories:
         entry["categories"] = list(kind.categories)
+    if kind.custom and served.name == kind.storage:
+        stored = f"{kind.group}/{served.name}/{kind.kind}".encode()
+        entry["storageVersionHash"] = base64.b64encode(hashlib.sha256(stored).digest()[:8]).decode()
     entries = [entry]
     for name, shown in _subresources(kind, served):
         sub: dict[str, Any] = {

@@ -223,7 +223,7 @@ def _words_problems(metadata: Mapping[str, Any]) -> list[FieldCause]:
 
 def _owner_problems(metadata: Mapping[str, Any], *, embedded: bool) -> list[FieldCause]:
     causes = []
-    controllers = 0
+    controller = ""
     for number, owner in enumerate(metadata.get("ownerReferences", ())):
         path = f"metadata.ownerReferences[{number}]"
         if not owner.get("apiVersion") and embedded:
@@ -234,10 +234,16 @@ def _owner_problems(metadata: Mapping[str, Any], *, embedded: bool) -> list[Fiel
             if not owner.get(name):
                 words = "Required value: must not be empty"
                 causes.append(FieldCause(f"{path}.{name}", "FieldValueRequired", words))
-        controllers += owner.get("controller") is True
-    if controllers > 1:
-        words = "Only one reference can have Controller set to true"
-        causes.append(_invalid("metadata.ownerReferences", metadata["ownerReferences"], words))
+        if owner.get("controller") is True:
+            name = f"{owner.get('kind', '')}/{owner.get('name', '')}"
+            if controller:
+                words = (
+                    'Only one reference can have Controller set to true. Found "true" in references for '
+                    f"{controller} and {name}"
+                )
+                causes.append(_invalid("metadata.ownerReferences", metadata["ownerReferences"], words))
+            else:
+                controller = name
     return causes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -185,7 +186,9 @@ def write_options(request: ApiRequest, kind: str, *, apply: bool = False) -> Wri
         words = f"Too long: may not be more than {_MANAGER_LIMIT} bytes"
         causes.append(FieldCause("fieldManager", "FieldValueTooLong", words))
     if not manager.isprintable():
-        words = f'Invalid value: "{manager}": should only contain printable characters'
+        at, char = next((i, char) for i, char in enumerate(manager) if not char.isprintable())
+        position = len(manager[:at].encode())
+        words = f"Invalid value: {json.dumps(manager)}: invalid character U+{ord(char):04X} (at position {position})"
         causes.append(FieldCause("fieldManager", "FieldValueInvalid", words))
     validation = request.parameter("fieldValidation")
     if validation not in _VALIDATIONS:

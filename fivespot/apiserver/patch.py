@@ -70,7 +70,7 @@ def _json_patch(current: Object, patch: Any) -> Any:
         raise _wrong_operation(patch, "[]handlers.jsonPatchOp")
     if len(patch) > _OPERATIONS_LIMIT:
         words = f"The allowed maximum operations in a JSON patch is {_OPERATIONS_LIMIT}, got {len(patch)}"
-        raise StatusError(413, "RequestEntityTooLarge", words)
+        raise StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {words}")
     for operation in patch:
         if operation is not None and not isinstance(operation, dict):
             raise _wrong_operation(operation, "handlers.jsonPatchOp")

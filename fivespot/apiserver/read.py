@@ -28,6 +28,7 @@ __all__ = ["get_object", "list_objects", "selector_of", "view_of"]
 
 _SLICE: Final = 500
 """Entries between two turns of the event loop when each is only copied."""
+_INCLUDED: Final = ("", "Metadata", "Object", "None")
 _ROWS: Final = 100
 """Entries between two turns of the event loop when each has to be decoded."""
 
@@ -42,7 +43,11 @@ _TOO_OLD: Final = (
 def view_of(cluster: Cluster, request: ApiRequest, kind: ServedKind, served: Served, *, single: bool) -> ObjectView:
     """The representation that the client accepts."""
     form = form_of(request.header("accept"), single=single)
-    return ObjectView(cluster, kind, served, form, request.parameter("includeObject") or "Metadata")
+    include = request.parameter("includeObject")
+    if form is Form.TABLE and include not in _INCLUDED:
+        words = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+        raise bad_request(f"Unable to convert to Table as requested: {words}")
+    return ObjectView(cluster, kind, served, form, include or "Metadata")
 
 
 def selector_of(kind: ServedKind, options: ListOptions) -> ObjectSelector:
@@ -50,7 +55,7 @@ def selector_of(kind: ServedKind, options: ListOptions) -> ObjectSelector:
     known = kind.strategy.selectable
     if kind.custom:
         # Definitions have a leading dot in their paths, selectors have none.
-        terms = parse_fields(options.fields, [path.lstrip(".") for path in known])
+        terms = parse_fields(options.fields, [path.lstrip(".") for path in known], custom=True)
         dotted = tuple(
             (name if name.startswith("metadata.") else f".{name}", equal, value) for name, equal, value in terms
         )

@@ -31,6 +31,7 @@ from .status import (
     internal,
     invalid,
     method_not_allowed,
+    not_found,
     not_implemented,
     nothing_served,
     version_required,
@@ -65,7 +66,7 @@ class Resources:
         registry = self._cluster.registry
         kind = registry.find(target.group, target.plural)
         served = kind.versions.get(target.version) if kind is not None else None
-        if served is None and not registry.serves(target.group, target.version):
+        if served is None and target.group and not registry.serves(target.group, target.version):
             return text_response(404, "404 page not found\n")
         if target.plural == "watch":
             raise not_implemented("the deprecated watch paths; use the watch parameter")
@@ -126,7 +127,7 @@ class Resources:
         if name in kind.strategy.actions:
             return self._subresources.act(request, kind, served, target)
         if name not in kind.strategy.parts and (name != "status" or not served.status):
-            raise nothing_served()
+            raise not_found(kind.group, kind.plural, target.name) if kind.custom else nothing_served()
         match request.method:
             case "GET":
                 return get_object(self._cluster, request, kind, served, target.namespace, target.name)
@@ -259,7 +260,9 @@ class Resources:
             why = f"uid mismatch: the provided object specified uid {given}, and no existing object was found"
             raise conflict(kind.group, kind.plural, target.name, why)
         nothing = {"apiVersion": kind.api_version(served.name), "kind": kind.kind, "metadata": {}}
-        made = self._writer.create(kind, served, target.namespace, change(nothing), options, None)
+        new = change(nothing)
+        new["metadata"].pop("resourceVersion", None)
+        made = self._writer.create(kind, served, target.namespace, new, options, None)
         return self._written(201, request, kind, served, made, [*warnings, *options.warnings], dry_run=options.dry_run)
 
     def _configuration(
@@ -363,13 +366,14 @@ class Resources:
         items = []
         for entry in self._cluster.collection(kind).snapshot(target.namespace):
             if selector.matches(entry):
-                each = DeleteOptions(options.dry_run, entry.uid, None, options.propagation)
+                uid = entry.uid if options.uid is None else options.uid
+                each = DeleteOptions(options.dry_run, uid, options.version, options.propagation)
                 body, _ = self._deleter.delete(kind, served, entry.namespace, entry.name, each)
                 if not kind.custom:
                     del body["apiVersion"], body["kind"]
                 items.append(body)
         type_ = {"kind": kind.lists, "apiVersion": kind.api_version(served.name)}
-        metadata = {"resourceVersion": str(self._cluster.store.version)}
+        metadata = {"resourceVersion": str(self._cluster.store.version), **({"continue": ""} if kind.custom else {})}
         return json_response(200, encode_json({**type_, "metadata": metadata, "items": items}))
 
 

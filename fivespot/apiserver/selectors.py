@@ -55,10 +55,11 @@ def _field(entry: Entry, name: str) -> str:
     return entry.fields.get(name, "")
 
 
-def parse_fields(text: str, known: Sequence[str]) -> tuple[tuple[str, bool, str], ...]:
+def parse_fields(text: str, known: Sequence[str], *, custom: bool = False) -> tuple[tuple[str, bool, str], ...]:
     """The terms of a field selector.
 
     :param known: fields beside name and namespace.
+    :param custom: of a kind that a definition defines.
     :raises StatusError: 400.
     """
     terms = []
@@ -67,7 +68,11 @@ def parse_fields(text: str, known: Sequence[str]) -> tuple[tuple[str, bool, str]
         if found is None:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
         name, operator, value = found.groups()
+        if not name and not value:
+            continue
         if name not in {"metadata.name", "metadata.namespace", *known}:
+            if custom:
+                raise bad_request(f"field label not supported: {name}")
             listed = ", ".join(f'"{each}"' for each in ("metadata.name", "metadata.namespace", *known))
             raise bad_request(f'"{name}" is not a known field selector: only {listed}')
         terms.append((name, operator != "!=", re.sub(r"\\([\\,=])", r"\1", value)))
@@ -94,8 +99,8 @@ class _LabelParser:
         while self._peek():
             if self._next() != ",":
                 raise bad_request(f"found '{self._tokens[self._position - 1]}', expected: ',' or 'end of string'")
-            if not self._peek():
-                raise bad_request("found '', expected: identifier after ','")
+            if self._peek() in {"", ","}:
+                raise bad_request(f"found '{self._peek()}', expected: identifier after ','")
             tests.append(self._requirement())
         return tuple(tests)
 
@@ -132,10 +137,13 @@ class _LabelParser:
             if operator == "in":
                 return lambda labels: labels.get(key) in values
             return lambda labels: labels.get(key) not in values
-        raise bad_request(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
+        words = f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt"
+        raise bad_request(f"unable to parse requirement: {words}")
 
     def _key(self) -> str:
         key = self._next()
+        if not key or key in "!=(),<>":
+            raise bad_request(f"unable to parse requirement: found '{key}', expected: identifier")
         problem = qualified_problem(key)
         if problem:
             raise bad_request(f'unable to parse requirement: <nil>: Invalid value: "{key}": {problem}')
@@ -144,6 +152,8 @@ class _LabelParser:
     def _value(self, key: str) -> str:
         if self._peek() in {"", ","}:
             return ""
+        if self._peek() == "!":
+            raise bad_request("unable to parse requirement: found '!', expected: identifier")
         return self._checked(self._next(), key)
 
     def _checked(self, value: str, key: str) -> str:
@@ -171,7 +181,8 @@ class _LabelParser:
 
     def _set(self, key: str) -> frozenset[str]:
         if self._next() != "(":
-            raise bad_request(f"found '{self._tokens[-1]}' expected: '('")
+            found = self._tokens[self._position - 1] if self._position <= len(self._tokens) else ""
+            raise bad_request(f"unable to parse requirement: found '{found}' expected: '('")
         values: list[str] = []
         while True:
             word = self._next()
@@ -182,10 +193,10 @@ class _LabelParser:
                 values.append("")
                 continue
             if not word:
-                raise bad_request("found '', expected: ',', ')' or identifier")
+                raise bad_request("unable to parse requirement: found '', expected: ',', ')' or identifier")
             values.append(self._checked(word, key))
             after = self._next()
             if after == ")":
                 return frozenset(values)
             if after != ",":
-                raise bad_request(f"found '{after}', expected: ',' or ')'")
+                raise bad_request(f"unable to parse requirement: found '{after}', expected: ',' or ')'")

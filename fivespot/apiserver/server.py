@@ -25,6 +25,7 @@ from .negotiation import check_json
 from .openapi import OpenApi
 from .options import WriteOptions
 from .resources import Resources
+from .reviews import Reviews
 from .status import StatusError, too_large
 from .watch import BOOKMARK_SECONDS
 from .write import Writer
@@ -42,6 +43,7 @@ _OWN_SERVICE: Final[dict[str, Any]] = {
 }
 """The Service by which pods reach the API server, which every cluster has."""
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
+_CHECKS: Final = ("ping", "log", "etcd", "poststarthook/crd-informer-synced")
 _ONE_CHECK: Final = tuple(f"{each}/" for each in _HEALTH)
 
 Handler = Callable[[ApiRequest], Awaitable[ApiResponse]]
@@ -82,6 +84,7 @@ class ApiServer:
         self._resources = Resources(self.cluster)
         self._discovery = DiscoveryDocuments(self.cluster.registry)
         self._openapi = OpenApi(self.cluster.registry)
+        self._reviews = Reviews(token)
         self._group: asyncio.TaskGroup | None = None
         self._task: asyncio.Task[None] | None = None
         for kind in built_in_kinds(DefinitionStrategy()):
@@ -146,7 +149,10 @@ class ApiServer:
         if len(request.body) > BODY_LIMIT:
             raise too_large(BODY_LIMIT)
         path = request.path
-        if path.split("?")[0] in _HEALTH or path.startswith(_ONE_CHECK):
+        if path in _HEALTH and any(name == "verbose" for name, _ in request.query):
+            lines = [*(f"[+]{check} ok" for check in _CHECKS), f"{path[1:]} check passed"]
+            return text_response(200, "\n".join(lines) + "\n")
+        if path in _HEALTH or path.startswith(_ONE_CHECK):
             return text_response(200, "ok")
         if self._token and not self._known(request.header("authorization")):
             raise StatusError(401, "Unauthorized", "Unauthorized")
@@ -155,7 +161,7 @@ class ApiServer:
             return json_response(200, _version())
         if path == "/":
             return json_response(200, msgspec.json.encode({"paths": self._paths()}))
-        found = self._openapi.answer(path) if path.startswith("/openapi") else None
+        found = self._openapi.answer(path) if path.startswith("/openapi") else self._reviews.answer(request)
         if found is None and request.method == "GET" and path.startswith(("/api", "/apis")):
             found = self._discovery.answer(path, request.header("accept"))
         return found if found is not None else await self._resources.answer(request)

@@ -176,8 +176,7 @@ def method_not_allowed() -> StatusError:
 
 def not_acceptable(available: str) -> StatusError:
     """406."""
-    message = f"406: Not Acceptable\n\nAvailable representations: {available}"
-    return StatusError(406, "NotAcceptable", message, {})
+    return StatusError(406, "NotAcceptable", f"only the following media types are accepted: {available}")
 
 
 def unsupported_media(accepted: Sequence[str]) -> StatusError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.targets import DEFINITIONS, NAMESPACES, Target, config_map
+from support.targets import DEFINITIONS, NAMESPACES, TABLE, Target, config_map
 
 
 @pytest.mark.parametrize(
@@ -142,3 +142,61 @@ def test_names_with_every_sign(target: Target, maps: str) -> None:
 def test_objects_of_great_size(target: Target, maps: str) -> None:
     refused = target.create(maps, config_map("a", annotations={"a": "x" * 300_000}))
     assert (refused.status, refused.causes) == (422, {("FieldValueTooLong", "metadata.annotations")})
+
+
+@pytest.mark.parametrize(
+    ("selector", "says"),
+    [
+        ("a in", "unable to parse requirement: found '', expected: '('"),
+        ("a foo b", "unable to parse requirement: found 'foo', expected: in, notin, =, ==, !=, gt, lt"),
+        ("!", "unable to parse requirement: found '', expected: identifier"),
+        ("a=!b", "unable to parse requirement: found '!', expected: identifier"),
+        ("a,,b", "found ',', expected: identifier after ','"),
+    ],
+)
+def test_label_selectors_that_cannot_be_parsed(target: Target, maps: str, selector: str, says: str) -> None:
+    refused = target.get(maps, query={"labelSelector": selector})
+    assert (refused.status, refused.message.replace("'' expected", "'', expected")) == (400, says)
+
+
+def test_what_a_table_may_include(target: Target, maps: str) -> None:
+    refused = target.get(maps, accept=TABLE, query={"includeObject": "Bad"})
+    assert refused.status == 400
+    assert "includeObject: Invalid value" in refused.message
+
+
+def test_unknown_versions_of_the_core_group(target: Target, ns: str) -> None:
+    for path in ("/api/v2", "/api/v2/pods"):
+        refused = target.get(path)
+        assert (refused.status, refused.reason) == (404, "NotFound")
+
+
+def test_custom_objects_of_a_wrong_kind_field_or_subresource(target: Target, ns: str) -> None:
+    widgets = target.define({"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+    path = widgets.path(ns)
+    made = target.create(path, widgets.body("a")).ok()
+    wrong = {**widgets.body("b"), "kind": "Gadget"}
+    assert target.create(path, wrong).causes == {("FieldValueInvalid", "kind")}
+    unversioned = target.put(f"{path}/a", {**widgets.body("a"), "kind": "Gadget"})
+    assert unversioned.causes == {("FieldValueInvalid", "metadata.resourceVersion")}
+    assert target.put(f"{path}/a", {**made, "kind": "Gadget"}).causes == {("FieldValueInvalid", "kind")}
+    assert target.get(path, query={"fieldSelector": "spec.x=1"}).message == "field label not supported: spec.x"
+    assert target.get(f"{path}/a/nothing").body["details"]["name"] == "a"
+    applied = widgets.body("new", metadata={"resourceVersion": "4"})
+    created = target.patch(f"{path}/new", applied, "apply", fieldManager="x")
+    assert created.status == 201
+    owners = [{"apiVersion": "v1", "kind": "X", "name": n, "uid": n, "controller": True} for n in "ab"]
+    assert (
+        "in references for X/a and X/b"
+        in target.create(path, widgets.body("c", metadata={"ownerReferences": owners})).message
+    )
+    widgets.remove()
+
+
+def test_booleans_of_yaml_are_no_strings(target: Target, maps: str) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {%s}\n"
+    for value in ("y", "N", "yes", "off", "true"):
+        refused = target.request("POST", maps, text % f"a: {value}", content="application/yaml")
+        assert refused.status == 400, value
+    data = target.request("POST", maps, text % "a: name, y: 'y'", content="application/yaml").ok()["data"]
+    assert data == {"a": "name", "true": "y"}

@@ -110,3 +110,10 @@ def test_null_as_the_options_of_a_deletion(target: Target, maps: str) -> None:
     target.create(maps, config_map("a")).ok()
     assert target.request("DELETE", f"{maps}/a", "null").status == 200
     assert target.get(f"{maps}/a").status == 404
+
+
+def test_a_collection_is_not_deleted_against_a_precondition(target: Target, maps: str) -> None:
+    target.create(maps, config_map("a")).ok()
+    refused = target.delete(maps, preconditions={"uid": "another"})
+    assert (refused.status, refused.reason) == (409, "Conflict")
+    assert target.get(f"{maps}/a").status == 200
