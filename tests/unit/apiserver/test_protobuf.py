@@ -83,7 +83,7 @@ def test_negative_numbers() -> None:
         b"k8s\x00",
         b"k8s\x00\x0a\xff",
         b"k8s\x00\x0b",
-        envelope("v1", "Pod", b""),
+        envelope("v1", "PodTemplate", b""),
         envelope("v1", "ConfigMap", b"\x0a\x7f"),
     ],
 )
