@@ -201,6 +201,10 @@ def _go_number(number: float) -> float:
     return int(Decimal(repr(as_float))) if as_float.is_integer() and abs(as_float) < _EXPONENT_FROM else as_float
 
 
+OPERATION_FIELDS: Final = frozenset({"op", "path", "from", "value"})
+"""Fields of an operation of a JSON patch."""
+
+
 def duplicate_members(text: str) -> list[str]:
     """The paths of members that an object has more than once."""
     try:
@@ -225,6 +229,39 @@ def _duplicates(text: str) -> list[str]:
     found: list[str] = []
     _walk_pairs(json.loads(text, object_pairs_hook=_Pairs), "", found)
     return list(dict.fromkeys(found))
+
+
+def operation_complaints(text: str) -> tuple[list[str], list[str]]:
+    """Complaints about the operations of a JSON patch, and the paths of duplicate members in what they write."""
+    try:
+        operations = json.loads(text, object_pairs_hook=_Pairs)
+        complaints: list[str] = []
+        written: list[str] = []
+        for number, operation in enumerate(operations):
+            if isinstance(operation, _Pairs):
+                _check_operation(operation, f"[{number}]", complaints, written)
+    except RecursionError:
+        return [], []
+    return complaints, written
+
+
+def _check_operation(operation: _Pairs, path: str, complaints: list[str], written: list[str]) -> None:
+    names: set[str] = set()
+    for name, member in operation:
+        at = f"{path}.{name}"
+        if name in names:
+            complaints.append(f'json patch duplicate field "{at}"')
+        elif name not in OPERATION_FIELDS:
+            complaints.append(f'json patch unknown field "{at}"')
+        names.add(name)
+        inner: list[str] = []
+        _walk_pairs(member, at, inner)
+        complaints += [f'json patch duplicate field "{each}"' for each in inner]
+    fields = dict(operation)
+    if fields.get("op") in {"add", "replace"} and isinstance(fields.get("path"), str):
+        steps = (step.replace("~1", "/").replace("~0", "~") for step in fields["path"].split("/")[1:])
+        shown = "".join(f"[{step}]" if step.isdecimal() else f".{step}" for step in steps)
+        _walk_pairs(fields.get("value"), shown.lstrip("."), written)
 
 
 class _Pairs(list[tuple[str, Any]]):

@@ -113,10 +113,7 @@ def decode_metadata(
         del given[name]
     for name in [name for name, value in given.items() if value is None]:
         del given[name]
-    for name in ("labels", "annotations"):
-        words = given.get(name)
-        if isinstance(words, dict):
-            given[name] = {key: "" if value is None else value for key, value in words.items()}
+    _replace_nulls(given)
     new = {name: given[name] for name in new if name in given}
     wrong = [cause for cause in validate(new, NODE, "metadata") if cause.reason == "FieldValueTypeInvalid"]
     if wrong:
@@ -125,6 +122,26 @@ def decode_metadata(
         del given[name]
     body["metadata"] = given
     return given
+
+
+def _replace_nulls(given: dict[str, Any]) -> None:
+    """Replace nulls within members by the zero values of their Go types."""
+    for name in ("labels", "annotations"):
+        words = given.get(name)
+        if isinstance(words, dict):
+            given[name] = {key: "" if value is None else value for key, value in words.items()}
+    if isinstance(given.get("finalizers"), list):
+        given["finalizers"] = ["" if each is None else each for each in given["finalizers"]]
+    for name in ("ownerReferences", "managedFields"):
+        items = given.get(name)
+        if isinstance(items, list):
+            given[name] = [{} if each is None else _without_nulls(each) for each in items]
+
+
+def _without_nulls(item: Any) -> Any:
+    if not isinstance(item, dict) or None not in item.values():
+        return item
+    return {name: value for name, value in item.items() if value is not None}
 
 
 def _same(before: Any, now: Any) -> bool:
@@ -226,10 +243,13 @@ def _owner_problems(metadata: Mapping[str, Any], *, embedded: bool) -> list[Fiel
     controller = ""
     for number, owner in enumerate(metadata.get("ownerReferences", ())):
         path = f"metadata.ownerReferences[{number}]"
-        if not owner.get("apiVersion") and embedded:
-            causes.append(FieldCause(f"{path}.apiVersion", "FieldValueRequired", "Required value"))
-        elif not owner.get("apiVersion"):
-            causes.append(_invalid(f"{path}.apiVersion", "", "version must not be empty"))
+        version = owner.get("apiVersion", "")
+        if not version:
+            words = "Required value" if embedded else "Required value: must not be empty"
+            causes.append(FieldCause(f"{path}.apiVersion", "FieldValueRequired", words))
+        elif version.count("/") > 1 and not embedded:
+            words = "must be <group>/<version> or <version>"
+            causes.append(_invalid(f"{path}.apiVersion", version, words))
         for name in ("kind", "name", "uid"):
             if not owner.get(name):
                 words = "Required value: must not be empty"

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from .body import Document, decode_patch, media_type
 from .cluster import Object
-from .json_codec import go_numbers
+from .json_codec import OPERATION_FIELDS, encode_json, go_numbers, operation_complaints
 from .json_patch import JsonPatchError, apply_operations
 from .schema import Node
-from .status import StatusError, bad_request, not_implemented, unsupported_media
+from .status import FieldCause, StatusError, bad_request, invalid, not_implemented, unsupported_media
 
 __all__ = ["APPLY", "JSON_PATCH", "MERGE", "STRATEGIC", "apply_patch", "patch_kind"]
 
@@ -47,22 +47,49 @@ def apply_patch(current: Object, body: bytes, media: str, node: Node, *, find_du
     """Apply a patch; the result may be any JSON value.
 
     :param node: of whole objects, for strategic merge patches.
-    :param find_duplicates: report duplicate fields of merge patches.
+    :param find_duplicates: report duplicate fields, and unknown ones of the operations of a JSON patch.
     :raises StatusError: 400, 413, 422, 501.
     """
     try:
         document = decode_patch(body, media, find_duplicates=find_duplicates and media != JSON_PATCH)
-    except ValueError as error:
-        raise bad_request("invalid JSON patch" if media == JSON_PATCH else f"error decoding patch: {error}") from None
+    except ValueError:
+        raise bad_request("invalid JSON patch") from None
     patch = document.value
     if media == JSON_PATCH:
-        return Document(_json_patch(current, [] if patch is None else patch), [])
+        patched = _json_patch(current, [] if patch is None else patch)
+        return Document(patched, _complaints(body, patch) if find_duplicates else [])
+    if patch is None and media == STRATEGIC:
+        return Document(current, [])
     if not isinstance(patch, dict):
-        name = _GO_NAMES.get(type(patch), "null")
-        words = f"json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"
-        raise bad_request(f"error decoding patch: {words}")
+        raise _no_object(patch, media, find_duplicates=find_duplicates)
     patched = merge(current, patch) if media == MERGE else strategic(current, patch, node)
     return Document(patched, document.complaints)
+
+
+def _no_object(patch: Any, media: str, *, find_duplicates: bool) -> StatusError:
+    """The error for a merge patch that is no object; the real server finds it at different steps."""
+    name = _GO_NAMES.get(type(patch), "null")
+    words = f"json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"
+    if media == STRATEGIC:
+        return bad_request(words)
+    if find_duplicates and patch is not None:
+        return bad_request(f"error decoding patch: {words}")
+    if isinstance(patch, list):
+        shown = encode_json(encode_json(patch).decode()).decode()
+        why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {name} into Go value of type struct"
+        return invalid("", "", "", [FieldCause("patch", "FieldValueInvalid", f"Invalid value: {shown}: {why}")])
+    return bad_request("Invalid JSON Patch")
+
+
+def _complaints(body: bytes, patch: Any) -> list[str]:
+    """Complaints about unknown and duplicate fields of the operations, and about duplicates in what they write."""
+    operations = patch or ()
+    known = all(not operation or operation.keys() <= OPERATION_FIELDS for operation in operations)
+    # Most clients send compact JSON, which is encoded to the same bytes again unless a member is there twice.
+    if known and encode_json(patch) == body:
+        return []
+    complaints, written = operation_complaints(body.decode(errors="replace"))
+    return [*complaints, *(f'duplicate field "{path}"' for path in written)]
 
 
 def _json_patch(current: Object, patch: Any) -> Any:

@@ -202,9 +202,9 @@ class Resources:
                     else None
                 )
             except StatusError as fault:
-                raise _unfit(new, fault.message) from None
+                raise _unfit(new, fault.message, custom=kind.custom) from None
             if decoded is None:
-                raise _unfit(new, "json: cannot unmarshal into Go value")
+                raise _unfit(new, "json: cannot unmarshal into Go value", custom=kind.custom)
             warnings.extend(decoded.warnings)
             return decoded.body
 
@@ -392,14 +392,26 @@ def _warning(text: str) -> tuple[str, str]:
     return "Warning", f'299 - "{quoted}"'
 
 
-def _unfit(new: Any, why: str) -> StatusError:
+def _unfit(new: Any, why: str, *, custom: bool) -> StatusError:
     """422: the result of a patch is not a valid object."""
-    words = f"Invalid value: {format_value(format_value(new))}: {why}"
+    # Custom resources are maps in Go, whose members are encoded in their order.
+    shown = encode_json(new, ordered=True).decode() if custom else format_value(new)
+    words = f"Invalid value: {format_value(shown)}: {why}"
     return invalid("", "", "", [FieldCause("patch", "FieldValueInvalid", words)])
 
 
 def _check_patched_type(new: Object, kind: ServedKind, served: Served, name: str) -> None:
-    """422 for a patch that changes the type of a custom resource."""
+    """Refuse a patch that changes or removes the type of a custom resource.
+
+    :raises StatusError: 422 or 500.
+    """
+    if not new.get("kind"):
+        shown = encode_json(new, ordered=True).decode()
+        raise _unfit(new, f"Object 'Kind' is missing in '{shown}'", custom=True)
+    if not new.get("apiVersion"):
+        why = "Object 'apiVersion' is missing in 'object has no apiVersion field'"
+        details = {"causes": [{"message": why}]}
+        raise StatusError(500, "InternalError", f"Internal error occurred: {why}", details)
     for field, expected in (("kind", kind.kind), ("apiVersion", kind.api_version(served.name))):
         given = new.get(field)
         if isinstance(given, str) and given and given != expected:
