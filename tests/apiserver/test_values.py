@@ -177,3 +177,33 @@ def test_a_finalizer_without_a_domain_is_warned_of_when_it_is_added(
     assert len(changed.warnings) == 1
     assert "name including a path (/)" in changed.warnings[0]
     target.patch(f"{widgets}/finalized", {"metadata": {"finalizers": None}}).ok()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted", "shown", "range_"),
+    [
+        ("integer", 1.5, "integer", "number", "(default format)"),
+        ("integer", 10**19, "integer", "number", "(default format)"),
+        ("integer", "x", "integer", "string", ""),
+        ("int32", 1.5, "int32", "float64", "with format int32"),
+        ("int32", 2**63, "int32", "float64", "with format int32"),
+        ("int32", True, "int32", "", ""),
+        ("int32", [], "integer", "array", ""),
+        ("int32", "x", "integer", "string", ""),
+        ("float", True, "float", "", ""),
+        ("float", "x", "number", "string", ""),
+        ("date", 1, "date", "int64", ""),
+        ("date", 1.5, "date", "float64", ""),
+        ("date", True, "date", "", ""),
+    ],
+)
+def test_words_for_values_of_a_wrong_type(
+    target: Target, defined: Defined, widgets: str, name: str, value: Any, wanted: str, shown: str, range_: str
+) -> None:
+    answer = target.create(widgets, defined.body("words", {name: value}), dryRun="All")
+    assert answer.status == 422
+    path = f"spec.{name}"
+    expected = [f'Invalid value: "{shown}": {path} in body must be of type {wanted}: "{shown}"']
+    if range_:
+        expected.append(f'Invalid value: "": Checked value must be of type integer {range_} in {path}')
+    assert [cause["message"] for cause in answer.body["details"]["causes"]] == expected

@@ -62,10 +62,17 @@ def _check(value: Any, node: Node, path: str, old: Any, causes: list[FieldCause]
         return
     found = json_type(value)
     if not _fits(value, found, node):
-        if node.type == "integer" and found in {"integer", "number"}:
-            causes.append(_out_of_range(node.format or "default", node, path))
-            found = "number"
-        causes.append(_wrong_type(path, _wanted(node), found))
+        numeric = found in {"integer", "number"}
+        wanted, shown = _wanted(node), "number" if node.type == "integer" and numeric else found
+        if node.format in FORMATS or node.format in _NUMERIC_FORMATS:
+            # Values are compared with the format then, by the names of their Go types.
+            go_type = {"boolean": "", "object": "", "integer": "int64", "number": "float64"}.get(found)
+            wanted, shown = (wanted, shown) if go_type is None else (node.format, go_type)
+            if node.type == "integer" and numeric:
+                shown = "float64"
+        causes.append(_wrong_type(path, wanted, shown))
+        if node.type == "integer" and numeric:
+            causes.append(_out_of_range(node, path))
         return
     if found == "object":
         if node.enum:
@@ -130,17 +137,19 @@ def _check_plain(value: Any, node: Node, path: str, causes: list[FieldCause]) ->
         if node.limits:
             _check_number(value, node, path, causes)
         if (node.type, node.format) in _RANGES and abs(value) > _RANGES[node.type, node.format] - (value > 0):
-            causes.append(_out_of_range(node.format, node, path))
+            causes.append(_out_of_range(node, path))
 
 
+_NUMERIC_FORMATS: Final = frozenset({"int32", "int64", "float", "double"})
 _RANGES: Final[Mapping[tuple[str, str], float]] = {
     ("integer", "int32"): 2**31,
     ("number", "float"): 3.40282346638528859811704183484516925440e38,
 }
 
 
-def _out_of_range(form: str, node: Node, path: str) -> FieldCause:
-    words = f'Invalid value: "": Checked value must be of type {node.type} with format {form} in {path}'
+def _out_of_range(node: Node, path: str) -> FieldCause:
+    form = f"with format {node.format}" if node.format else "(default format)"
+    words = f'Invalid value: "": Checked value must be of type {node.type} {form} in {path}'
     return FieldCause("<nil>", "FieldValueInvalid", words)
 
 
