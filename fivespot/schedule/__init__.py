@@ -24,7 +24,8 @@ from .grammar import (
     parse_moment,
     parse_time,
 )
-from .rules import MAX_LEAD, DailyWindow, DateException, HourRule, SpanWindow, WeeklySchedule
+from .recurrence import Recurrence
+from .rules import MAX_LEAD, DailyWindow, DateException, HourRule, RecurringWindow, SpanWindow, WeeklySchedule
 from .spec import read_schedule
 from .zone_hints import ZoneHint, zone_hint, zone_names
 from .zones import TZDATA_RELEASE, load_zone
@@ -38,6 +39,8 @@ __all__ = [
     "Evaluation",
     "GrammarError",
     "HourRule",
+    "Recurrence",
+    "RecurringWindow",
     "ScheduleError",
     "SkippedWindow",
     "SpanWindow",

@@ -10,7 +10,7 @@ from datetime import date, timedelta
 
 from .grammar import DAY, DAYS, HOUR, MINUTE, format_time
 from .intervals import Interval, merge
-from .rules import DailyWindow, HourRule, SpanWindow, WeeklySchedule
+from .rules import DailyWindow, HourRule, RecurringWindow, SpanWindow, WeeklySchedule
 
 __all__ = ["advice_on", "gap_advice", "hour_rule_advice", "week_of"]
 
@@ -22,7 +22,12 @@ def advice_on(schedule: WeeklySchedule) -> list[str]:
     rules = [*schedule.windows, *([schedule.hours] if schedule.hours is not None else [])]
     found = list(hour_rule_advice(schedule.hours)) if schedule.hours is not None else []
     found += gap_advice(week_of(rules))
-    if not any(week_of([rule]) for rule in rules) and not any(exception.windows for exception in schedule.exceptions):
+    recurs = any(isinstance(rule, RecurringWindow) for rule in rules)
+    if (
+        not recurs
+        and not any(week_of([rule]) for rule in rules)
+        and not any(exception.windows for exception in schedule.exceptions)
+    ):
         if schedule.lead_time:
             found.append("leadTime has no effect: nothing opens")
         if schedule.lag_time:
@@ -48,8 +53,8 @@ def hour_rule_advice(rule: HourRule, field: str = "") -> Iterator[str]:
         yield f"{field}{given} has no effect without {missing}"
 
 
-def week_of(rules: Iterable[HourRule | DailyWindow | SpanWindow]) -> list[Interval]:
-    """The active times of a week, in seconds from Monday 00:00; what runs past its end begins it as well."""
+def week_of(rules: Iterable[HourRule | DailyWindow | RecurringWindow | SpanWindow]) -> list[Interval]:
+    """The active times of every week, in seconds from Monday 00:00; what runs past its end begins it as well."""
     found: list[Interval] = []
     for rule in rules:
         if isinstance(rule, HourRule):
@@ -59,7 +64,7 @@ def week_of(rules: Iterable[HourRule | DailyWindow | SpanWindow]) -> list[Interv
         elif isinstance(rule, SpanWindow):
             start = rule.from_day * DAY + rule.from_time
             found.append((start, start + rule.length))
-        else:
+        elif isinstance(rule, DailyWindow):
             found += [(day * DAY + rule.start, day * DAY + rule.start + rule.length) for day in rule.days]
     return merge([*found, *((start - WEEK, end - WEEK) for start, end in found if end > WEEK)])
 
@@ -79,11 +84,14 @@ def gap_advice(week: list[Interval]) -> list[str]:
     return [f"it closes for one minute at {day} {time}{more}: {remedy}"]
 
 
-def _starts_on(rules: Iterable[HourRule | DailyWindow | SpanWindow], weekday: int) -> bool:
+def _starts_on(rules: Iterable[HourRule | DailyWindow | RecurringWindow | SpanWindow], weekday: int) -> bool:
     for rule in rules:
         if isinstance(rule, SpanWindow):
             last = rule.from_day + (rule.from_time + rule.length - 1) // DAY
             if any(day % 7 == weekday for day in range(rule.from_day, last + 1)):
+                return True
+        elif isinstance(rule, RecurringWindow):
+            if weekday in rule.recurrence.weekdays:
                 return True
         elif weekday in rule.days and (isinstance(rule, DailyWindow) or rule.hours):
             return True

@@ -13,9 +13,13 @@ from datetime import UTC, date, datetime, timedelta
 from .civil import Zone
 from .errors import GrammarError
 from .grammar import DAY, DAYS, format_time, parse_date, parse_days, parse_hours, parse_moment, parse_time
+from .recurrence import Recurrence
 
 MAX_LEAD = timedelta(days=7)
 """The longest lead or lag time: a longer one would join all windows of a weekly rule into one."""
+
+MAX_RECURRING = 8
+"""The most windows with a recurrence: each is looked at for every date that is examined."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,32 @@ class SpanWindow:
 
 
 @dataclass(frozen=True)
+class RecurringWindow:
+    """From ``start`` until ``end`` (exclusive) on each recurring date; an end before the start is on the next day."""
+
+    recurrence: Recurrence
+    start: int
+    end: int
+
+    def __post_init__(self) -> None:
+        _check_times(self.start, self.end)
+
+    @classmethod
+    def parse(cls, rule: str, first: date | None, start: str, end: str) -> RecurringWindow:
+        """Read ``{recurrence: {rule, startDate}, start, end}``. Raises :class:`GrammarError`."""
+        try:
+            recurrence = Recurrence.parse(rule, first)
+        except GrammarError as error:
+            raise error.within("recurrence") from None
+        return cls(recurrence, *parse_times(start, end))
+
+    @property
+    def length(self) -> int:
+        """Wall-clock seconds from start to end."""
+        return window_length(self.start, self.end)
+
+
+@dataclass(frozen=True)
 class DateException:
     """An exception on one local date: only ``windows``, pairs of start and end, start on it.
 
@@ -146,7 +176,7 @@ class WeeklySchedule:
 
     zone: Zone
     hours: HourRule | None = None
-    windows: tuple[DailyWindow | SpanWindow, ...] = ()
+    windows: tuple[DailyWindow | RecurringWindow | SpanWindow, ...] = ()
     exceptions: tuple[DateException, ...] = ()
     valid_from: datetime | None = None
     valid_until: datetime | None = None
@@ -156,6 +186,13 @@ class WeeklySchedule:
 
     def __post_init__(self) -> None:
         check_bounds(self.valid_from, self.valid_until, self.lead_time, self.lag_time)
+        recurring = sum(isinstance(window, RecurringWindow) for window in self.windows)
+        if recurring > MAX_RECURRING:
+            raise GrammarError(
+                f"{recurring} windows have a recurrence: at most {MAX_RECURRING} may; one rule takes several days, "
+                "such as BYDAY=1MO,3MO",
+                field="windows",
+            )
         seen: set[date] = set()
         for index, exception in enumerate(self.exceptions):
             if exception.date in seen:

@@ -8,7 +8,7 @@ everything is a repetition. When nothing is left that could cause a change, ther
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -22,6 +22,10 @@ WEEK = 7 * DAY
 # A clock that is set back repeats readings for as long as it was set back: at most a day (Alaska in 1867, Kwajalein
 # in 1969), with a margin.
 _HOLD = 2 * DAY
+
+_LONGEST_OPEN = 28 * 1461 * DAY // 4
+"""How long it is open at least when what recurs closes every gap for so long: 28 years, after which weekdays and dates
+fall together again. Longer is taken for ever."""
 
 _KEPT = 64
 """The number of cached periods: evaluating overrides needs up to two for each of them."""
@@ -38,11 +42,11 @@ class Readings(Protocol):
     """A pattern on the wall clock, independent of any zone.
 
     Readings are seconds from 1970 on the wall clock, as in :mod:`.civil`; days are counted from 1 January 1970. The
-    pattern is the same every week, except for what begins on some dates (``exception_days``) and what these cut off.
+    pattern is the same every week, except for what begins on some dates (exceptions) and what these cut off.
     """
 
-    exception_days: list[int]
-    """The dates that differ from their weekday, sorted."""
+    last_exception: int | None
+    """The last date that may differ from its weekday; 0 if none does, None if they go on for ever."""
     reach: int
     """The number of days, its own included, that a window can touch."""
     has_windows: bool
@@ -51,6 +55,10 @@ class Readings(Protocol):
     """Whether there are hours at all: open whenever the wall clock shows them."""
     has_rule: bool
     """Whether anything is open in a week without exceptions."""
+
+    def next_exception(self, day: int) -> int | None:
+        """The first date from ``day`` on that may differ from its weekday."""
+        ...
 
     @property
     def covers_every_week(self) -> bool:
@@ -147,9 +155,12 @@ class Search:
         if end is not None:
             return Segment(at, end, active)
 
-        days = self._pattern.exception_days
         # Once the zone has settled, and no exception hides a change of it, it shows all it has in one cycle.
-        horizon = max(at, self._zone.settled, days[-1] * DAY if days else 0) + CYCLE + 4 * WEEK
+        last = self._pattern.last_exception
+        horizon = max(at, self._zone.settled, last * DAY if last is not None else 0) + CYCLE + 4 * WEEK
+        if last is None and active:
+            # Exceptions that go on for ever are gone through one by one while it stays open.
+            horizon = at + _LONGEST_OPEN
         harmless: set[tuple[int, int, int]] = set()
         now = at + DAY
         while (now := self._quiet_until(now, active)) <= min(LAST, horizon):
@@ -302,9 +313,7 @@ class Search:
         return following is None or following > last + self._pattern.reach
 
     def _exception_from(self, day: int) -> int | None:
-        days = self._pattern.exception_days
-        index = bisect_left(days, day)
-        return days[index] if index < len(days) else None
+        return self._pattern.next_exception(day)
 
     def _week_without_gap(self) -> bool:
         """Whether weeks without exceptions are open throughout, lead time included."""
@@ -340,9 +349,8 @@ class Search:
 
     def _exception_disturbance(self, at: int) -> int:
         """Return the beginning of the first period not over at ``at`` in which exceptions make a difference."""
-        days = self._pattern.exception_days
-        index = bisect_right(days, (at - _HOLD) // DAY - self._pattern.reach - 1)
-        return days[index] * DAY - _HOLD - self._lead if index < len(days) else FAR
+        following = self._pattern.next_exception((at - _HOLD) // DAY - self._pattern.reach)
+        return following * DAY - _HOLD - self._lead if following is not None else FAR
 
 
 def _start(segment: Segment) -> int:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from .errors import GrammarError
 from .fields import date_text, flag, objects, text, text_of, texts, within, zone_of
-from .grammar import parse_duration, parse_instant
-from .rules import MAX_LEAD, DailyWindow, DateException, HourRule, SpanWindow, WeeklySchedule
+from .grammar import parse_date, parse_duration, parse_instant
+from .rules import (
+    MAX_LEAD,
+    DailyWindow,
+    DateException,
+    HourRule,
+    RecurringWindow,
+    SpanWindow,
+    WeeklySchedule,
+)
 
 
 def read_schedule(spec: Mapping[str, object]) -> WeeklySchedule:
@@ -40,15 +48,32 @@ def read_schedule(spec: Mapping[str, object]) -> WeeklySchedule:
     )
 
 
-def _window(window: Mapping[str, object]) -> DailyWindow | SpanWindow:
+def _window(window: Mapping[str, object]) -> DailyWindow | RecurringWindow | SpanWindow:
     given = {name for name, value in window.items() if value is not None}
     if given == {"days", "start", "end"}:
         days = texts(window, "days")
         return DailyWindow.parse(days, text_of(window, "start"), text_of(window, "end"))
     if given == {"from", "until"}:
         return SpanWindow.parse(text_of(window, "from"), text_of(window, "until"))
+    if given == {"recurrence", "start", "end"}:
+        rule, first = _recurrence(window)
+        return RecurringWindow.parse(rule, first, text_of(window, "start"), text_of(window, "end"))
     fields = ", ".join(sorted(given)) or "nothing"
-    raise GrammarError(f"has {fields}: a window has either days, start and end, or from and until")
+    raise GrammarError(
+        f"has {fields}: a window has either days, start and end, or from and until, or recurrence, start and end"
+    )
+
+
+def _recurrence(window: Mapping[str, object]) -> tuple[str, date | None]:
+    with within("recurrence"):
+        value = window["recurrence"]
+        if not isinstance(value, Mapping):
+            raise GrammarError("must be an object such as {rule: FREQ=MONTHLY;BYDAY=-1FR}")
+        if value.get("startDate") is None:
+            return text_of(value, "rule"), None
+        written = date_text(value, "startDate")
+        with within("startDate"):
+            return text_of(value, "rule"), parse_date(written)
 
 
 def _exception(exception: Mapping[str, object]) -> DateException:

@@ -104,6 +104,8 @@ _OTHER_WORDS: Final = {
     "notbefore": ("validFrom",),
     "open": ("start",),
     "paused": ("enabled",),
+    "repeat": ("recurrence",),
+    "rrule": ("recurrence",),
     "schedule": ("windows", "sessions"),
     "state": ("enabled",),
     "active": ("enabled",),

@@ -26,7 +26,7 @@ from fivespot.api.types import (
     UntilMoment,
     whole_hours,
 )
-from fivespot.runtime.crd import Cel, list_map
+from fivespot.runtime.crd import Cel, list_map, matches
 
 KIND: Final = "TimeBasedSpotSchedule"
 PLURAL: Final = "timebasedspotschedules"
@@ -40,21 +40,45 @@ _HAS_LENGTH = Cel(
 
 
 def _one_form(window: Window) -> bool:
-    daily = [window.days is not None, window.start is not None, window.end is not None]
+    times = [window.start is not None, window.end is not None]
     span = [window.from_ is not None, window.until is not None]
-    return (all(daily) and not any(span)) or (all(span) and not any(daily))
+    dates = [window.days is not None, window.recurrence is not None]
+    return (all(times) and sum(dates) == 1 and not any(span)) or (all(span) and not any((*times, *dates)))
+
+
+class RecurrenceSpec(ApiModel):
+    """Dates that recur, such as every other Monday or the last business day of a month."""
+
+    EXAMPLE: ClassVar[str] = "{rule: FREQ=MONTHLY;BYDAY=-1FR}"
+
+    rule: Annotated[
+        str,
+        Field(max_length=256),
+        matches(
+            "^(RRULE:)?FREQ=(DAILY|WEEKLY|MONTHLY|YEARLY)(;[A-Z]+=[-+A-Z0-9,]+)*;?$",
+            "must be an RRULE of dates in upper case, such as FREQ=WEEKLY;INTERVAL=2;BYDAY=MO or "
+            "FREQ=MONTHLY;BYDAY=1SA",
+        ),
+    ]
+    """The parts of an iCalendar RRULE that make sense for dates: FREQ, INTERVAL, BYDAY, BYMONTHDAY, BYMONTH, BYSETPOS,
+    WKST and UNTIL, such as FREQ=MONTHLY;BYDAY=1SA."""
+    start_date: LocalDate | None = None
+    """The local date YYYY-MM-DD from which it counts: required with INTERVAL, and where the rule names no day."""
 
 
 class Window(ApiModel):
-    """A window of every week, in one of two forms: {days, start, end}, or {from, until}."""
+    """A window, in one of three forms: {days, start, end}, {from, until}, or {recurrence, start, end}."""
 
     EXAMPLE: ClassVar[str] = '{days: [mon-fri], start: "08:00", end: "18:00"}'
     RULES = (
         Cel(
-            "has(self.days) && has(self.start) && has(self.end) && !has(self.from) && !has(self.until)"
-            " || has(self.from) && has(self.until) && !has(self.days) && !has(self.start) && !has(self.end)",
+            "has(self.start) && has(self.end) && has(self.days) != has(self.recurrence) && !has(self.from)"
+            " && !has(self.until)"
+            " || has(self.from) && has(self.until) && !has(self.days) && !has(self.start) && !has(self.end)"
+            " && !has(self.recurrence)",
             'a window is either {days, start, end} such as {days: [mon-fri], start: "22:00", end: "06:00"}, or '
-            '{from, until} such as {from: "mon 06:00", until: "fri 21:00"}',
+            '{from, until} such as {from: "mon 06:00", until: "fri 21:00"}, or {recurrence, start, end} such as '
+            '{recurrence: {rule: FREQ=MONTHLY;BYDAY=1SA}, start: "04:00", end: "12:00"}',
             check=_one_form,
         ),
         _HAS_LENGTH,
@@ -72,6 +96,8 @@ class Window(ApiModel):
     """Day and local time at which a window of several days opens, such as "mon 06:00"."""
     until: UntilMoment | None = None
     """Day and local time at which it closes: the first such time after from."""
+    recurrence: RecurrenceSpec | None = None
+    """Dates that the window starts on, in place of days."""
 
 
 class DayWindow(ApiModel):
@@ -116,7 +142,8 @@ class TimeBasedSpotScheduleSpec(ApiModel):
     enabled: bool = True
     """Whether the schedule can be active; false means never."""
     windows: Annotated[list[Window], Field(max_length=32)] | None = None
-    """Windows to the minute, in addition to the weekly hours. Windows that touch or overlap are one."""
+    """Windows to the minute, of every week or of recurring dates, in addition to the weekly hours. Windows that touch
+    or overlap are one."""
     exceptions: Annotated[list[DateExceptionSpec], Field(max_length=366), list_map("date")] | None = None
     """Local dates with other windows, or none, in place of the weekly rules."""
     valid_from: Instant | None = None

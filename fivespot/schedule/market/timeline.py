@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 
@@ -52,7 +53,8 @@ class MarketPattern:
         for special in calendar.special_sessions:
             self._special.setdefault(day_of(special.date), []).extend(special.hours.pieces(calendar.breaks))
         self._cuts = _cuts(calendar)
-        self.exception_days = sorted(self._cuts)
+        self._exception_days = sorted(self._cuts)
+        self.last_exception: int | None = self._exception_days[-1] if self._exception_days else 0
         ends = [end for pieces in (*self._weekly, *self._special.values()) for _, end in pieces]
         self.reach = (max(ends, default=0) + DAY - 1) // DAY
         self.has_windows = bool(ends)
@@ -60,7 +62,7 @@ class MarketPattern:
         self.has_rule = self.has_hours or any(self._weekly)
         # What opens on dates that exceptions touch: their own, and those whose sessions run into them.
         opened = [merge(day) for day in self._sessions]
-        touched = {day for exception in self.exception_days for day in range(exception - self.reach, exception + 2)}
+        touched = {day for exception in self._exception_days for day in range(exception - self.reach, exception + 2)}
         found: dict[int, list[Interval]] = {day: [] for day in touched}
         for day in touched:
             for start, end in (*self._special.get(day, ()), *self._left(day, opened[weekday_of(day)])):
@@ -70,9 +72,13 @@ class MarketPattern:
                     found[day + after].append((start - after * DAY, end - after * DAY))
         self._exceptions = {
             day: merge(found[day])
-            for exception in self.exception_days
+            for exception in self._exception_days
             for day in range(exception - self.reach + 1, exception + 2)
         }
+
+    def next_exception(self, day: int) -> int | None:
+        index = bisect_left(self._exception_days, day)
+        return self._exception_days[index] if index < len(self._exception_days) else None
 
     @property
     def covers_every_week(self) -> bool:

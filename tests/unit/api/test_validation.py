@@ -254,6 +254,20 @@ BAD_SCHEDULES: dict[str, tuple[Json, str, str]] = {
         "spec.windows[0]",
         "either",
     ),
+    "rule in small letters": (
+        {"windows": [{"recurrence": {"rule": "freq=daily"}, "start": "06:00", "end": "07:00"}]},
+        "spec.windows[0].recurrence.rule",
+        "RRULE",
+    ),
+    "days and recurrence": (
+        {
+            "windows": [
+                {"days": ["mon"], "recurrence": {"rule": "FREQ=MONTHLY;BYDAY=1MO"}, "start": "06:00", "end": "07:00"}
+            ]
+        },
+        "spec.windows[0]",
+        "either",
+    ),
     "neither form": ({"windows": [{}]}, "spec.windows[0]", "either"),
     "no days": ({"windows": [{"days": [], "start": "06:00", "end": "07:00"}]}, "spec.windows[0].days", "at least 1"),
     "start at 24:00": (
