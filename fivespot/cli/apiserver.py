@@ -34,7 +34,13 @@ _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     help="Write a kubeconfig to this file and remove it at the end; default none.",
 )
 @click.option("--crds", "with_crds", is_flag=True, help="Install fivespot's own CustomResourceDefinitions.")
-def apiserver(port: int, kubeconfig: Path | None, with_crds: bool) -> None:
+@click.option(
+    "--cluster-api",
+    "with_cluster_api",
+    is_flag=True,
+    help="Simulate Cluster API, with a Cluster prod in namespace default whose Machines come up.",
+)
+def apiserver(port: int, kubeconfig: Path | None, with_crds: bool, with_cluster_api: bool) -> None:
     """Serve the Kubernetes API from memory on 127.0.0.1, until Ctrl-C.
 
     All objects are lost when it ends. There is no authentication and no authorization: every process on this computer
@@ -42,17 +48,17 @@ def apiserver(port: int, kubeconfig: Path | None, with_crds: bool) -> None:
     """
     if kubeconfig is not None and kubeconfig.exists():
         raise ConfigError(f"--kubeconfig {kubeconfig}: the file exists and is not overwritten")
-    if with_crds:
+    if with_crds or with_cluster_api:
         require_modules("cel_expr_python")
     try:
         with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(_serve(port, kubeconfig, with_crds=with_crds))
+            asyncio.run(_serve(port, kubeconfig, with_crds=with_crds, with_cluster_api=with_cluster_api))
     finally:
         if kubeconfig is not None:
             kubeconfig.unlink(missing_ok=True)
 
 
-async def _serve(port: int, path: Path | None, *, with_crds: bool) -> None:
+async def _serve(port: int, path: Path | None, *, with_crds: bool, with_cluster_api: bool) -> None:
     from fivespot.apiserver import ApiServer, HttpListener, kubeconfig, write_kubeconfig  # noqa: PLC0415 - heavy
 
     stop = asyncio.Event()
@@ -62,13 +68,22 @@ async def _serve(port: int, path: Path | None, *, with_crds: bool) -> None:
             await _install(server)
         try:
             async with HttpListener(server, port=port) as front:
-                if path is not None:
-                    try:
-                        write_kubeconfig(path, kubeconfig(front.url, token=_TOKEN))
-                    except OSError as error:
-                        raise ConfigError(f"--kubeconfig {path}: {error.strerror or error}") from error
-                click.echo(f"export KUBECONFIG={path}" if path is not None else front.url)
-                await stop.wait()
+
+                def announce() -> None:
+                    if path is not None:
+                        try:
+                            write_kubeconfig(path, kubeconfig(front.url, token=_TOKEN))
+                        except OSError as error:
+                            raise ConfigError(f"--kubeconfig {path}: {error.strerror or error}") from error
+                    click.echo(f"export KUBECONFIG={path}" if path is not None else front.url)
+
+                if with_cluster_api:
+                    from .simulated_cluster import run_simulated_cluster_api  # noqa: PLC0415 - the manager, and its models
+
+                    await run_simulated_cluster_api(front.url, _TOKEN, stop, announce)
+                else:
+                    announce()
+                    await stop.wait()
         except OSError as error:
             raise ConfigError(f"--port {port}: {error.strerror or error}") from error
 

@@ -65,7 +65,7 @@ def _log_format() -> Literal["json", "text"]:
     "--controllers",
     multiple=True,
     metavar="KIND,...",
-    help="Kinds to reconcile, in lower case; default all, or none with --provider.",
+    help="Kinds to reconcile, in lower case, or all; default all, or none with --provider.",
 )
 @click.option(
     "--provider",

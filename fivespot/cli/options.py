@@ -41,12 +41,14 @@ _API_VERSION = re.compile(r"v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 
 
 def controllers(texts: Sequence[str], *, alone: bool = True) -> tuple[str, ...]:
-    """The kinds named by ``--controllers``, sorted; none given means all.
+    """The kinds named by ``--controllers``, sorted; none given, or ``all``, means all.
 
     :param alone: False where a ``--provider`` is given: none given then means none.
     :raises ConfigError: a kind is unknown.
     """
     chosen = sorted(set(_split(texts))) or (list(CONTROLLERS) if alone else [])
+    if "all" in chosen:
+        return tuple(CONTROLLERS)
     for name in chosen:
         if name not in CONTROLLERS:
             near = difflib.get_close_matches(name.lower(), CONTROLLERS, n=1)

@@ -41,7 +41,7 @@ def run(
     ``POD_NAMESPACE``, ``POD_NAME``, the three of the Lease's times, ``EVENT_LOOP``, and those of OpenTelemetry that ask
     for traces.
 
-    :param name: the name of the program: user agent, field manager and ``reportingController`` of events.
+    :param name: the name of the program: user agent and field manager. Events carry the kind, in lower case.
     :param settings: endpoints and leader election, instead of what the environment says.
     :raises SystemExit: with code 2 and one line on standard error, where a variable, a file or a credential cannot be
         used, or a port is taken.

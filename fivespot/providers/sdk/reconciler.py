@@ -12,6 +12,7 @@ import msgspec
 import structlog
 from pydantic import BaseModel
 
+from fivespot.providers.registry import SHIPPED
 from fivespot.runtime import (
     DONE,
     Change,
@@ -107,7 +108,7 @@ class ProviderReconciler(Generic[Spec]):
         self._plans = context.plans if context.settings.dry_run else None
         self._dependencies = dependencies
         self._decider = Decider(provider)
-        self._writer = StatusWriter(provider.resource, context)
+        self._writer = StatusWriter(provider.resource, context, "" if provider.kind in SHIPPED else provider.name)
         self._states: dict[Key, ObjectState] = {}
         # Decisions that wait for answers or read other objects cannot be made in a batch.
         pure = not (provider.asynchronous or provider.takes_context)

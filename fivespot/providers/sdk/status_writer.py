@@ -29,9 +29,12 @@ class StatusWriter:
     """Writes the status of a provider's objects, and records their events.
 
     Machines wait for a verdict, nobody waits for an event: while statuses wait to be written, events are kept back.
+
+    :param reporter: ``reportingController`` of the events; "" for the manager's own name.
     """
 
-    def __init__(self, resource: Resource, context: ManagerContext) -> None:
+    def __init__(self, resource: Resource, context: ManagerContext, reporter: str = "") -> None:
+        self._reporter = reporter
         self._resource = resource
         self._client = context.client
         self._events = context.events
@@ -72,7 +75,7 @@ class StatusWriter:
         regarding = ObjectRef.of(resource, head)
 
         def record() -> None:
-            self._events.note(regarding, note)
+            self._events.note(regarding, note, controller=self._reporter)
 
         self._backlog.append(record)
         self._release()

@@ -127,6 +127,8 @@ class Fresh:
     message: str
     action: str
     once: str = ""
+    controller: str = ""
+    """In place of the recorder's own name."""
 
 
 @dataclass(slots=True, eq=False)
@@ -163,7 +165,7 @@ class EventRecord:
             "kind": "Event",
             "metadata": {"name": self.name, "namespace": self.namespace},
             "eventTime": rfc3339_micro(self.created),
-            "reportingController": controller,
+            "reportingController": event.controller or controller,
             "reportingInstance": _cut(instance, _WORD),
             "type": event.type,
             "reason": _cut(event.reason, _WORD),

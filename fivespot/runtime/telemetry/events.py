@@ -103,6 +103,7 @@ class EventRecorder:
         message: str,
         action: str = "Reconcile",
         once: str = "",
+        controller: str = "",
     ) -> None:
         """Record an event about an object. Returns immediately and never raises because of the server.
 
@@ -110,9 +111,10 @@ class EventRecorder:
         :param message: for people, truncated to 1024 bytes. Repeats with the same message become one series.
         :param once: a token; at most one event about this object with this token is written, even across restarts of
             the process, because the name of the Event is derived from it.
+        :param controller: ``reportingController``, in place of the recorder's own.
         """
         now = self._clock.now()
-        fresh = Fresh(regarding, type, reason, message, action, once)
+        fresh = Fresh(regarding, type, reason, message, action, once, controller)
         outcome = self._correlator.seen(fresh, self._clock.monotonic(), now, self._unique)
         if self._client is None:
             self._log_only(fresh, outcome)
@@ -121,10 +123,12 @@ class EventRecorder:
         else:
             self._wake.set()
 
-    def note(self, regarding: ObjectRef, note: EventNote) -> None:
+    def note(self, regarding: ObjectRef, note: EventNote, *, controller: str = "") -> None:
         """Record an event whose content was decided elsewhere; as :meth:`event`."""
         type_: EventType = "Warning" if note.warning else "Normal"
-        self.event(regarding, type=type_, reason=note.reason, message=note.message, once=note.once)
+        self.event(
+            regarding, type=type_, reason=note.reason, message=note.message, once=note.once, controller=controller
+        )
 
     async def run(self) -> None:
         """Write until cancelled."""

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -30,6 +31,37 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
         _, errors = running.communicate(timeout=20)
     assert running.returncode == 0, errors
     assert not config.exists()
+    assert "Traceback" not in errors
+
+
+def test_a_simulated_cluster_api_comes_with_a_cluster_that_is_ready(tmp_path: Path) -> None:
+    config = tmp_path / "kubeconfig"
+    command = [
+        sys.executable,
+        "-m",
+        "fivespot.cli",
+        "apiserver",
+        "--crds",
+        "--cluster-api",
+        "--kubeconfig",
+        str(config),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline().strip() == f"export KUBECONFIG={config}"
+        url = yaml.safe_load(config.read_text())["clusters"][0]["cluster"]["server"]
+        conditions: dict[str, str] = {}
+        for _ in range(200):
+            with urlopen(f"{url}/apis/cluster.x-k8s.io/v1beta2/namespaces/default/clusters/prod", timeout=10) as answer:
+                status = json.load(answer).get("status") or {}
+            conditions = {each["type"]: each["status"] for each in status.get("conditions") or ()}
+            if conditions.get("ControlPlaneInitialized") == conditions.get("RemoteConnectionProbe") == "True":
+                break
+            time.sleep(0.1)
+        running.send_signal(signal.SIGTERM)
+        _, errors = running.communicate(timeout=30)
+    assert conditions.get("RemoteConnectionProbe") == "True", conditions
+    assert running.returncode == 0, errors
     assert "Traceback" not in errors
 
 

@@ -17,6 +17,7 @@ from fivespot.runtime import ConfigError
         (("timebasedspotschedule",), ("timebasedspotschedule",)),
         (("timebasedspotschedule, scheduledmachine",), ("scheduledmachine", "timebasedspotschedule")),
         (("scheduledmachine", "scheduledmachine,"), ("scheduledmachine",)),
+        (("all",), options.CONTROLLERS),
     ],
 )
 def test_controllers_are_given_with_commas_or_several_times_and_default_to_all(
@@ -70,6 +71,7 @@ def test_any_text_is_a_version_or_refused_with_its_variable(text: str) -> None:
 def test_a_provider_of_ones_own_runs_alone_unless_other_kinds_are_named() -> None:
     assert options.controllers([], alone=False) == ()
     assert options.controllers(["scheduledmachine"], alone=False) == ("scheduledmachine",)
+    assert options.controllers(["all"], alone=False) == options.CONTROLLERS
 
 
 def test_all_reconcilers_are_named_once_and_sorted() -> None:

@@ -25,11 +25,13 @@ class World:
         self.error = error
         self.running = self.most = self.written = 0
         self.events: list[int] = []
+        self.reporters: list[str] = []
         context = SimpleNamespace(client=self, events=SimpleNamespace(note=self._note))
-        self.writer = StatusWriter(KIND, cast("ManagerContext", context))
+        self.writer = StatusWriter(KIND, cast("ManagerContext", context), "tide")
 
-    def _note(self, *_: Any) -> None:
+    def _note(self, *_: Any, controller: str) -> None:
         self.events.append(self.written)
+        self.reporters.append(controller)
 
     async def patch_status(self, *_: Any) -> None:
         self.running += 1
@@ -93,7 +95,8 @@ def test_an_event_without_a_write_is_recorded_at_once() -> None:
         world.writer.record(obj(), NOTE)
         return world
 
-    assert run_virtual(main()).events == [0]
+    world = run_virtual(main())
+    assert (world.events, world.reporters) == ([0], ["tide"])
 
 
 def test_a_write_that_fails_or_is_cancelled_holds_no_event_back() -> None:
