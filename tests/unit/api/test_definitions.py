@@ -243,6 +243,7 @@ def test_the_machine_controller_has_exactly_its_rights() -> None:
             "get list watch create delete",
         )
         | grant("spotschedules.5spot.finos.org", "*", "list watch")
+        | grant("admissionregistration.k8s.io", "validatingadmissionpolicies validatingadmissionpolicybindings", "get")
     )
 
 

@@ -21,6 +21,7 @@ def test_the_waiting_times_are_those_of_the_contract() -> None:
         "mirror_interval": 1.0,
         "recreation": 2.0,
         "unreadable_limit": 30.0,
+        "start_limit": 15.0,
         "conflict_limit": 15.0,
         "refusal_base": 30.0,
         "refusal_cap": 300.0,
