@@ -98,6 +98,7 @@ REAL_ONLY: dict[str, str] = {
         "test_the_policies_type_check_against_the_definitions",
         "test_the_service_account_may_do_its_work_and_no_more",
     ),
+    **_of("test_provider_examples.py", "RBAC: the manifests of the examples"),
     **_of(
         "test_new_provider.py",
         "RBAC: the manifests of a new provider",
