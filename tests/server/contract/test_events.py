@@ -50,7 +50,11 @@ def test_each_change_of_phase_is_an_event_of_the_controller(scenario: Scenario) 
     ]
     # The second time that the machine goes to rest is counted on the first event.
     eventually(lambda: len(heard(scenario)) >= len(reasons) - 1, what="the events are written")
-    assert heard(scenario) == [("Normal", reason) for index, reason in enumerate(reasons) if index != 3]
+    expected = [("Normal", reason) for index, reason in enumerate(reasons) if index != 3]
+    found = heard(scenario)
+    assert found[:-2] == expected[:-2]
+    # In virtual time the last two have the same instant.
+    assert sorted(found[-2:]) == sorted(expected[-2:])
     [again] = scenario.events("ScheduleInactive")
     eventually(lambda: scenario.events("ScheduleInactive")[0]["series"]["count"] == 2, what="the repeat is counted")
     assert again["reportingController"] == "5spot-controller"
